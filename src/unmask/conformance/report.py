@@ -1,0 +1,63 @@
+"""What a conformance run found, and how it is told."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Literal
+
+Status = Literal["passed", "failed", "known difference", "not offered"]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One case: how it ended, and why if it did not pass."""
+
+    case: str
+    status: Status
+    reason: str = ""
+
+    @property
+    def family(self) -> str:
+        return self.case.split("/")[0]
+
+
+@dataclass
+class Report:
+    """All outcomes of a run."""
+
+    outcomes: list[Outcome] = field(default_factory=list)
+
+    def add(self, case: str, status: Status, reason: str = "") -> None:
+        self.outcomes.append(Outcome(case, status, reason))
+
+    def count(self, status: Status) -> int:
+        """Outcomes with that status; a case that runs in two precisions counts twice."""
+        return sum(outcome.status == status for outcome in self.outcomes)
+
+    def lines(self, failures: int = 10) -> Iterator[str]:
+        """The report as text; the last line is `N passed, M failed`."""
+        families = sorted({outcome.family for outcome in self.outcomes})
+        counts = Counter((outcome.family, outcome.status) for outcome in self.outcomes)
+        width = max((len(name) for name in families), default=6)
+        yield f"{'family':<{width}}  passed  failed"
+        for name in families:
+            passed, failed = counts[name, "passed"], counts[name, "failed"]
+            if passed or failed:
+                yield f"{name:<{width}}  {passed:6d}  {failed:6d}"
+        for status in ("known difference", "not offered"):
+            yield from self._listed(status)
+        broken = [outcome for outcome in self.outcomes if outcome.status == "failed"]
+        for outcome in broken[:failures]:
+            yield f"failed  {outcome.case}: {outcome.reason}"
+        if len(broken) > failures:
+            yield f"and {len(broken) - failures} more failures"
+        yield f"{self.count('passed')} passed, {self.count('failed')} failed"
+
+    def _listed(self, status: str) -> Iterator[str]:
+        seen: set[str] = set()
+        for outcome in self.outcomes:
+            if outcome.status == status and outcome.case not in seen:
+                seen.add(outcome.case)
+                yield f"{status}  {outcome.case}: {outcome.reason}"

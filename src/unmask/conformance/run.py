@@ -1,0 +1,170 @@
+"""Runs the golden decoder cases of a folder, in float64 and float32."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Iterator, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from unmask.conformance.cases import EOS, KnownDifference, NotOffered, Plan, plan_of
+from unmask.conformance.report import Report
+from unmask.conformance.units import check_units
+from unmask.loop import decode_steps
+from unmask.errors import UnmaskError
+from unmask.models import Denoiser, Guided, LookupDenoiser, ModelSpec
+from unmask.request import prompt_request
+from unmask.results import Step
+
+MASK, VOCABULARY = 60, 61  # of the toy denoisers
+DTYPES = (torch.float64, torch.float32)
+_DETAILS = ("base", "kl", "value", "key", "entropy")
+
+
+def run(folder: Path, dtypes: Sequence[torch.dtype] = DTYPES) -> Report:
+    """Every case of the folder against this build."""
+    files = sorted([*folder.glob("swd_*.jsonl"), *folder.glob("upstream_*.jsonl")])
+    if not files:
+        raise UnmaskError(
+            f"{folder} holds no golden decoder cases (swd_*.jsonl, upstream_*.jsonl); "
+            "give the folder that has them"
+        )
+    report = Report()
+    check_units(folder, report)
+    for file in files:
+        for line in file.read_text().splitlines():
+            _run_case(json.loads(line), folder, dtypes, report)
+    return report
+
+
+def _run_case(
+    case: dict[str, Any], folder: Path, dtypes: Sequence[torch.dtype], report: Report
+) -> None:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the literal form warns, and here it is meant
+            plan = plan_of(case, folder)
+    except NotOffered as reason:
+        report.add(case["id"], "not offered", str(reason))
+        return
+    except KnownDifference as reason:
+        report.add(case["id"], "known difference", str(reason))
+        return
+    for dtype in dtypes:
+        name = f"{case['id']} [{str(dtype).removeprefix('torch.')}]"
+        try:
+            difference = next(_differences(case, plan, folder, dtype), None)
+        except UnmaskError as error:
+            difference = f"{type(error).__name__}: {error}"
+        report.add(name, "failed" if difference else "passed", difference or "")
+
+
+def _differences(
+    case: dict[str, Any], plan: Plan, folder: Path, dtype: torch.dtype
+) -> Iterator[str]:
+    """What differs from the golden case, first things first."""
+    model = _model(case["denoiser"], plan, folder, dtype)
+    expected = case.get("rows", [case])
+    length = case["config"]["gen_length"]
+    requests = [
+        prompt_request(model.spec, row["prompt"], length, plan.settings, plan.seed)
+        for row in expected
+    ]
+    steps: list[list[Step]] = [[] for _ in expected]
+    for step in decode_steps(model, requests, len(requests)):
+        for key in step.keys:
+            steps[key].append(step)
+    for number, row in enumerate(expected):
+        yield from _row_differences(row, steps[number], number, plan)
+    if dtype == torch.float64 and "cand" in case.get("steps", [{}])[0]:
+        yield from _detail_differences(case, steps[0])
+
+
+def _model(name: str, plan: Plan, folder: Path, dtype: torch.dtype) -> Denoiser:
+    model: Denoiser = _lookup(folder / f"denoiser_{name}.npz", dtype, plan.shift, plan.stop_ids)
+    return Guided(model, plan.guidance) if plan.guidance else model
+
+
+@cache
+def _lookup(
+    file: Path, dtype: torch.dtype, shift: bool, stop_ids: tuple[int, ...]
+) -> LookupDenoiser:
+    spec = ModelSpec(MASK, VOCABULARY, EOS, stop_ids, name=file.stem)
+    return LookupDenoiser.load(file, spec, dtype, shift)
+
+
+def _row_differences(
+    row: dict[str, Any], steps: list[Step], number: int, plan: Plan
+) -> Iterator[str]:
+    leaves_masks = MASK in row["final_ids"]  # upstream stops at EOS and leaves the tail masked
+    canvas = [*row["prompt"], *[MASK] * (len(row["final_ids"]) - len(row["prompt"]))]
+    golden = _golden_steps(row, plan.settings.block)
+    for index, step in enumerate(steps):
+        at = step.keys.index(number)
+        after = step.tokens[at].tolist()
+        if leaves_masks:
+            after = [
+                MASK if filled else token
+                for token, filled in zip(after, step.filled[at].tolist(), strict=True)
+            ]
+        written = {i: after[i] for i, token in enumerate(canvas) if token == MASK != after[i]}
+        canvas = after
+        if index >= len(golden):
+            yield f"step {index}: upstream had ended, this build wrote {written}"
+            return
+        if written != golden[index]:
+            yield f"step {index}: expected {golden[index]}, got {written}"
+            return
+    if len(steps) < len(golden):
+        yield f"step {len(steps)}: expected {golden[len(steps)]}, this build had ended"
+    if canvas != row["final_ids"]:
+        yield f"final ids: expected {row['final_ids']}, got {canvas}"
+
+
+def _golden_steps(row: dict[str, Any], block: int | None) -> list[dict[int, int]]:
+    """Position to token of each useful forward.
+
+    Left out are forwards over a block that is already complete: engines run them to write a
+    cache, unrolled loops because they do not look, batches because another row is not done.
+    """
+    begin, end = len(row["prompt"]), len(row["final_ids"])
+    width = block or end - begin
+    masked = set(range(begin, end))
+    useful, current = [], 0
+    for step in row["steps"]:
+        written = dict(zip(step["pos"], step["tok"], strict=True))
+        complete = not any((i - begin) // width == current for i in masked)
+        if complete and masked:
+            current = (min(masked) - begin) // width
+        if written or not complete:
+            useful.append(written)
+        masked -= set(written)
+    return useful
+
+
+def _detail_differences(case: dict[str, Any], steps: list[Step]) -> Iterator[str]:
+    """Scores of every candidate at every step, to a relative 1e-9."""
+    for index, (golden, step) in enumerate(zip(case["steps"], steps, strict=True)):
+        start, view, decision = int(step.start[0]), step.view, step.decision
+        found = {
+            "base": decision.base.value,
+            "kl": view.instability(case["config"]["kl_dir"]),
+            "value": decision.scores.value,
+            "key": decision.scores.key,
+            "entropy": view.raw_entropy,
+        }
+        candidates = [position - start for position in golden["cand"]]
+        for name in _DETAILS:
+            want = torch.tensor([float(x) for x in golden[name]], dtype=torch.float64)
+            have = found[name][0, candidates]
+            if not torch.allclose(have, want, rtol=1e-9, atol=1e-12):
+                worst = int((have - want).abs().argmax())
+                yield (
+                    f"step {index}: {name} of position {golden['cand'][worst]}: "
+                    f"expected {float(want[worst])!r}, got {float(have[worst])!r}"
+                )
+                return

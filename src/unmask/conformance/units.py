@@ -1,0 +1,233 @@
+"""The small numeric tests of the golden folder: divergences, modulation, selection, schedules."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from unmask.conformance.report import Report
+from unmask.models import Canvas, LookupDenoiser, ModelSpec, from_function
+from unmask.parts import kind_named
+from unmask.reduce import Previous, reduce
+from unmask.sampling import gumbel_max
+from unmask.schedules import Static, Timesteps
+from unmask.stability import Stability
+from unmask.view import ABSENT, BOTH_KL, Progress, Scores, View
+
+
+def check_units(folder: Path, report: Report) -> None:
+    """Run units.json, schedules.json and denoiser_check.json, those that are there."""
+    units = _read(folder / "units.json") or {}
+    for name, check in _UNITS.items():
+        _run(report, f"units_{name}", units.get(name, []), check)
+    schedules = _read(folder / "schedules.json") or {}
+    for name, schedule in _SCHEDULES.items():
+        _run(report, "schedules", schedules.get(name, []), schedule)
+    _run(
+        report,
+        "denoiser",
+        _read(folder / "denoiser_check.json") or [],
+        lambda case: _denoiser(case, folder),
+    )
+
+
+def plain_view(masked: Tensor, entropy: Tensor, **fields: Any) -> View:
+    """A view of one window from given numbers; what is not given is zero."""
+    zeros = torch.zeros_like(entropy)
+    rows = len(masked)
+    count = masked.sum(-1)
+    progress = Progress(
+        step=torch.zeros(rows, dtype=torch.int64),
+        opened=count,
+        num_windows=torch.ones(rows, dtype=torch.int64),
+        offset=torch.zeros(rows, dtype=torch.int64),
+        known=~masked,
+        answer_length=torch.full((rows,), masked.shape[-1]),
+    )
+    view = View(
+        masked=masked,
+        token=torch.zeros(masked.shape, dtype=torch.int64),
+        confidence=zeros,
+        margin=zeros,
+        entropy=entropy,
+        raw_entropy=entropy,
+        seen=torch.ones_like(masked),
+        kl_prev_cur=zeros,
+        kl_cur_prev=zeros,
+        trail=ABSENT,
+        draws=ABSENT,
+        drift=ABSENT,
+        revocable=torch.zeros_like(masked),
+        revoked_times=torch.zeros(masked.shape, dtype=torch.int64),
+        deferred=torch.zeros_like(masked),
+        progress=progress,
+    )
+    return replace(view, **fields)
+
+
+def _kl(case: dict[str, Any]) -> Iterator[tuple[str, Any, Any]]:
+    previous, current = _row(case["logits_prev"]), _row(case["logits_cur"])
+    stats = reduce(current, Previous(previous, torch.tensor([0])), BOTH_KL)
+    yield "token", int(stats.token), case["token"]
+    for name in ("confidence", "margin", "entropy", "kl_prev_cur", "kl_cur_prev"):
+        yield name, float(getattr(stats, name)), float(case[name])
+
+
+def _uniform(case: dict[str, Any]) -> Iterator[tuple[str, Any, Any]]:
+    logits = torch.zeros(1, case["V"], dtype=torch.float64)
+    logits[0, 0] = float(case["spike_logit"])
+    stats = reduce(logits, None, BOTH_KL, uniform_start=True)
+    yield "confidence", float(stats.confidence), case["confidence"]
+    yield "entropy", float(stats.entropy), case["entropy"]
+    yield "KL(U||p)", float(stats.kl_prev_cur), max(0.0, case["kl_uniform_cur"])
+    yield "KL(p||U)", float(stats.kl_cur_prev), max(0.0, case["kl_cur_uniform"])
+    for kl in ("prev_cur", "cur_prev"):
+        key = stats.confidence.log() - 5 * getattr(stats, f"kl_{kl}")
+        yield f"key {kl}", float(key), case[f"log_confidence_key_lam5_{kl}"]
+
+
+def _modulate(case: dict[str, Any]) -> Iterator[tuple[str, Any, Any]]:
+    base = _row(case["base"])
+    kl = _row(case["kl"])
+    entropy = case["metric"] == "entropy"
+    view = plain_view(torch.ones_like(base, dtype=torch.bool), -base, kl_prev_cur=kl)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the literal form warns, and here it is meant
+        part = Stability(case["lam"], start="skip", form=case["form"] if entropy else "additive")
+    scores = part(view, Scores.plain(base) if entropy else Scores.log_of(base))
+    yield "value", scores.value[0].tolist(), [float(x) for x in case["value"]]
+    if case["lam"]:
+        yield "key", scores.key[0].tolist(), [float(x) for x in case["key"]]
+    yield "order", scores.key[0].sort(descending=True, stable=True).indices.tolist(), case["order"]
+
+
+def _select(case: dict[str, Any]) -> Iterator[tuple[str, Any, Any]]:
+    entropy = _row(case["entropy"])
+    view = plain_view(torch.ones_like(entropy, dtype=torch.bool), entropy)
+    scores = Scores(_row(case["key"]), _row(case["value"]))
+    knobs = {name: knob for name, knob in case["sel"].items() if name != "policy"}
+    name = "top" if case["sel"]["policy"] == "topk" else case["sel"]["policy"]
+    chosen = kind_named(name).make(**knobs)(view, scores)
+    yield "chosen", chosen[0].nonzero()[:, 0].tolist(), sorted(case["chosen"])
+
+
+def _gumbel(case: dict[str, Any]) -> Iterator[tuple[str, Any, Any]]:
+    logits = torch.tensor(case["logits"], dtype=torch.float64)
+    noise = torch.tensor(case["uniform_noise"], dtype=torch.float64)
+    heat = case["temperature"]
+    drawn = gumbel_max(logits / heat, noise) if heat else logits.argmax(-1)
+    yield "token", drawn.tolist(), case["x0"]
+    stats = reduce(logits, tokens=drawn)
+    yield "confidence", stats.confidence.tolist(), case["x0_raw_softmax_confidence"]
+
+
+def _shift(case: dict[str, Any]) -> Iterator[tuple[str, Any, Any]]:
+    raw = torch.tensor(case["raw"])
+    model = from_function(
+        lambda ids: raw.expand(len(ids), -1, -1), mask_id=0, vocab_size=raw.shape[-1], shift=True
+    )
+    length = len(raw)
+    hidden = model.trunk(_canvas(torch.zeros(1, length, dtype=torch.int64)))
+    rows, places = torch.zeros(length, dtype=torch.int64), torch.arange(length)
+    yield "shifted", model.head(hidden, rows, places).tolist(), case["shifted"]
+
+
+def _llada_counts(case: dict[str, Any]) -> Iterator[tuple[str, Any, Any]]:
+    # A forward over a filled canvas, where the timetable says 0, is never made here.
+    wanted = [count for count in case["counts"] if count]
+    yield "counts", _counts(Static(case["steps"]), case["masked"]), wanted
+
+
+def _dream_counts(case: dict[str, Any]) -> Iterator[tuple[str, Any, Any]]:
+    wanted = list(case["counts"])
+    while wanted and not wanted[-1]:
+        wanted.pop()
+    yield "counts", _counts(Timesteps(case["steps"], case["eps"]), case["masked"]), wanted
+
+
+def _counts(select: Static | Timesteps, masks: int) -> list[int]:
+    """How many positions a timetable takes in each step until none is left."""
+    masked = torch.ones(1, masks, dtype=torch.bool)
+    view = plain_view(masked, torch.zeros(1, masks, dtype=torch.float64))
+    scores, counts, step = Scores.plain(view.entropy), [], 0
+    while bool(masked.any()):
+        progress = replace(view.progress, step=torch.tensor([step]))
+        chosen = select(replace(view, masked=masked, progress=progress), scores)
+        counts.append(int(chosen.sum()))
+        masked, step = masked & ~chosen, step + 1
+    return counts
+
+
+def _denoiser(case: dict[str, Any], folder: Path) -> Iterator[tuple[str, Any, Any]]:
+    spec = ModelSpec(60, 61, 59)
+    model = LookupDenoiser.load(folder / f"denoiser_{case['denoiser']}.npz", spec)
+    logits = model.trunk(_canvas(torch.tensor([case["ids"]]))).states[0]
+    exact = np.rint((logits * 4096).numpy()).astype(np.int64)
+    yield "sum", int(exact.sum()), case["sum_q"]
+    yield "sum of magnitudes", int(np.abs(exact).sum()), case["sum_abs_q"]
+    for name in (key for key in case if key.startswith("row")):
+        wanted = case[name]
+        yield name, exact[int(name[3:].removesuffix("_q"))][: len(wanted)].tolist(), wanted
+    if "argmax_gen" in case:
+        yield "argmax", logits[-len(case["argmax_gen"]) :].argmax(-1).tolist(), case["argmax_gen"]
+
+
+_UNITS: dict[str, Callable[[dict[str, Any]], Iterator[tuple[str, Any, Any]]]] = {
+    "kl": _kl,
+    "uniform": _uniform,
+    "modulate": _modulate,
+    "select": _select,
+    "gumbel": _gumbel,
+    "shift": _shift,
+}
+_SCHEDULES: dict[str, Callable[[dict[str, Any]], Iterator[tuple[str, Any, Any]]]] = {
+    "llada_get_num_transfer_tokens": _llada_counts,
+    "dream_maskgit_counts": _dream_counts,
+}
+
+
+def _run(
+    report: Report,
+    family: str,
+    cases: list[dict[str, Any]],
+    check: Callable[[dict[str, Any]], Iterator[tuple[str, Any, Any]]],
+) -> None:
+    for number, case in enumerate(cases):
+        name = f"{family}/{case.get('name', number)}"
+        wrong = (
+            f"{what}: expected {wanted}, got {found}"
+            for what, found, wanted in check(case)
+            if not _same(found, wanted)
+        )
+        reason = next(wrong, "")
+        report.add(name, "failed" if reason else "passed", reason)
+
+
+def _same(found: Any, wanted: Any) -> bool:
+    if isinstance(wanted, list) and wanted and isinstance(wanted[0], float):
+        return bool(np.allclose(found, wanted, rtol=1e-9, atol=1e-12))
+    if isinstance(wanted, float):
+        return bool(np.isclose(found, wanted, rtol=1e-9, atol=1e-12))
+    return bool(found == wanted)
+
+
+def _row(numbers: list[Any]) -> Tensor:
+    return torch.tensor([[float(x) for x in numbers]], dtype=torch.float64)
+
+
+def _canvas(tokens: Tensor) -> Canvas:
+    size = torch.tensor([tokens.shape[-1]])
+    given = torch.ones_like(tokens, dtype=torch.bool)
+    return Canvas(tokens, size, given, torch.zeros_like(size), size, (0,))
+
+
+def _read(file: Path) -> Any:
+    return json.loads(file.read_text()) if file.exists() else None

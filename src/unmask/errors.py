@@ -1,0 +1,38 @@
+"""What can go wrong at a boundary, in one line: what was given, what is allowed, what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class UnmaskError(ValueError):
+    """Anything the caller can put right; the command line prints it without a traceback."""
+
+
+class RuleError(UnmaskError):
+    """A rule that cannot be read, or parts that do not fit together."""
+
+
+class RequestError(UnmaskError):
+    """A canvas or setting that cannot be decoded; raised before the first forward pass."""
+
+
+class ModelError(UnmaskError):
+    """A model that broke its promise, such as NaN in its output."""
+
+
+class UnknownName(RuleError):  # noqa: N818  (reads as the sentence it prints)
+    """A name that no table knows; suggests the nearest one."""
+
+    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+        names = list(known)
+        near = get_close_matches(name, names, n=1, cutoff=0.5)
+        hint = f"; did you mean {near[0]!r}?" if near else ";"
+        super().__init__(f"unknown {kind} {name!r}{hint} known: {', '.join(names)}")
+
+
+def require(condition: bool, message: str) -> None:
+    """Raise `RuleError(message)` unless the condition holds: how parts check their knobs."""
+    if not condition:
+        raise RuleError(message)

@@ -1,0 +1,68 @@
+"""History: the logits of the last forward, and those at commit, in the model's dtype."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from unmask.reduce import Previous, divergence
+from unmask.state import State
+from unmask.view import KL
+
+Where = tuple[Tensor, Tensor]  # N cells of the canvas: rows and positions, [N] each
+
+
+def cells_where(mask: Tensor) -> Where:
+    """The cells where a [B, L] bool tensor is True, in order."""
+    rows, positions = mask.nonzero(as_tuple=True)
+    return rows, positions
+
+
+class History:
+    """Logits by cell: `state.slot` says where a cell's lie, -1 that there are none.
+
+    Nothing is copied from step to step: the logits of a forward are kept whole until the next.
+    """
+
+    def __init__(self) -> None:
+        self.last: Tensor | None = None  # [M, V] of the last forward
+        self.at_commit: Tensor | None = None  # [M, V], by `state.anchor`
+
+    def previous(self, state: State, where: Where) -> Previous | None:
+        """What these cells looked like one forward ago."""
+        return None if self.last is None else Previous(self.last, state.slot[where])
+
+    def push(self, state: State, where: Where, logits: Tensor) -> None:
+        """Keep this forward's logits for the next; anything older is no history."""
+        self.last = logits
+        state.slot.fill_(-1)
+        state.slot[where] = torch.arange(len(logits), device=logits.device)
+
+    def extend(self, state: State, where: Where, logits: Tensor) -> None:
+        """Add cells of the same forward: a window that was opened after it."""
+        assert self.last is not None
+        used = (state.slot >= 0) & state.masked
+        old = self.last[state.slot[used]]
+        state.slot[used] = torch.arange(len(old), device=logits.device)
+        state.slot[where] = torch.arange(len(old), len(old) + len(logits), device=logits.device)
+        self.last = torch.cat([old, logits]) if len(old) else logits
+
+    def anchor(self, state: State, cells: Where) -> None:
+        """Remember how cells that are committed now looked."""
+        assert self.last is not None
+        new = self.last[state.slot[cells]]
+        used = state.anchor >= 0
+        held = new[:0] if self.at_commit is None else self.at_commit[state.anchor[used]]
+        state.anchor[used] = torch.arange(len(held), device=new.device)
+        state.anchor[cells] = torch.arange(len(held), len(held) + len(new), device=new.device)
+        self.at_commit = torch.cat([held, new])
+
+    def drift(self, state: State, where: Where, logits: Tensor, kl: KL) -> Tensor:
+        """KL between a committed cell's distribution at commit and now, 0 for others: [N]."""
+        moved = torch.zeros(len(logits), dtype=torch.float64, device=logits.device)
+        watched = state.anchor[where] >= 0
+        if self.at_commit is not None and bool(watched.any()):
+            then, now = self.at_commit[state.anchor[where][watched]], logits[watched]
+            pair = (then, now) if kl == "prev_cur" else (now, then)
+            moved[watched] = divergence(*pair)
+        return moved

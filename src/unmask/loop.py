@@ -1,0 +1,189 @@
+"""The one loop: forward, decide, commit, until every row is filled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+
+from unmask.errors import RequestError
+from unmask.models.base import Canvas, Denoiser
+from unmask.request import Eos, Request, Settings, infill_request, prompt_request
+from unmask.results import Result, Step
+from unmask.rows import Rows
+from unmask.rules import Rule
+from unmask.sampling import Sampling
+
+Ids = Sequence[int] | Tensor
+
+
+class Batch:
+    """Rows that decode together: they enter and leave at any step, each as if it were alone.
+
+    All rows share the forward passes; rows with equal settings share the decision too.
+    """
+
+    def __init__(self, model: Denoiser) -> None:
+        self.model = model
+        self.groups: dict[Settings, Rows] = {}
+        self._next_key = 0
+
+    def __len__(self) -> int:
+        return sum(len(rows) for rows in self.groups.values())
+
+    def admit(self, request: Request) -> int:
+        """Take a request in; returns the key by which its steps and result are known."""
+        key, self._next_key = self._next_key, self._next_key + 1
+        rows = self.groups.get(request.settings)
+        if rows is None:
+            rows = self.groups[request.settings] = Rows(self.model, request.settings)
+        rows.admit(request, key)
+        return key
+
+    def drop(self, key: int) -> None:
+        """Let an unfinished request go; its row is free at once."""
+        for rows in self.groups.values():
+            rows.drop(key)
+        self._forget_empty()
+
+    @torch.inference_mode()
+    def step(self) -> list[Step]:
+        """One forward pass of all rows, then one decision per group of equal settings."""
+        groups = list(self.groups.values())
+        hidden = self.model.trunk(_canvas(groups))
+        steps, first = [], 0
+        for rows in groups:
+            size = len(rows)
+            steps.append(rows.step(hidden, first))
+            first += size
+        self._forget_empty()
+        return steps
+
+    def _forget_empty(self) -> None:
+        self.groups = {key: rows for key, rows in self.groups.items() if len(rows)}
+
+
+def decode_steps(
+    model: Denoiser, requests: Iterable[Request], batch_size: int = 1
+) -> Iterator[Step]:
+    """Fill every request by Algorithm 1, yielding every step.
+
+    At most `batch_size` rows decode at once; a finished row's place is taken at the next step.
+    Requests are numbered in their order: a step names its rows by those `keys`.
+    """
+    if batch_size < 1:
+        raise RequestError(f"batch_size must be >= 1, got {batch_size}")
+    batch, waiting = Batch(model), iter(requests)
+    while True:
+        while len(batch) < batch_size and (request := next(waiting, None)) is not None:
+            batch.admit(request)
+        if not len(batch):
+            return
+        yield from batch.step()
+
+
+def decode(
+    model: Denoiser,
+    prompt: Ids,
+    rule: Rule | str = "confidence | swd(5) | eb(0.1)",
+    *,
+    length: int = 256,
+    block: int | None = None,
+    eos: Eos = "keep",
+    sampling: Sampling | None = None,
+    steps: int | None = None,
+    seed: int = 0,
+) -> Result:
+    """Continue one prompt (token ids) by `length` tokens.
+
+    Args:
+        model: what predicts; see `unmask.models`.
+        prompt: token ids without masks; `infill` takes a canvas with masks anywhere.
+        rule: a Rule, or its notation.
+        length: how many tokens to write.
+        block: positions per block, left to right; None decodes the full window at once.
+        eos: keep, suppress, last, stop, block or fill; see `Settings`.
+        sampling: temperature, top-p and top-k; greedy by default.
+        steps: finish within this many forwards.
+        seed: of every random choice in this row.
+    """
+    settings = _settings(rule, block, eos, sampling, steps)
+    return _drain(model, [prompt_request(model.spec, prompt, length, settings, seed)], 1)[0]
+
+
+def infill(
+    model: Denoiser,
+    canvas: Ids,
+    rule: Rule | str = "confidence | swd(5) | eb(0.1)",
+    *,
+    block: int | None = None,
+    eos: Eos = "keep",
+    sampling: Sampling | None = None,
+    steps: int | None = None,
+    seed: int = 0,
+) -> Result:
+    """Fill the masks of a canvas, wherever they stand; the knobs are those of `decode`."""
+    settings = _settings(rule, block, eos, sampling, steps)
+    return _drain(model, [infill_request(model.spec, canvas, settings, seed)], 1)[0]
+
+
+def decode_many(
+    model: Denoiser,
+    prompts: Sequence[Ids],
+    rule: Rule | str = "confidence | swd(5) | eb(0.1)",
+    *,
+    length: int = 256,
+    block: int | None = None,
+    eos: Eos = "keep",
+    sampling: Sampling | None = None,
+    steps: int | None = None,
+    seed: int = 0,
+    batch_size: int = 8,
+) -> list[Result]:
+    """Continue many prompts of any lengths, up to `batch_size` at once; results in their order.
+
+    Every row is decoded as if alone: the same tokens and the same NFE. A finished row leaves the
+    batch and the next prompt takes its place. Prompt i uses the seed `seed + i`.
+    """
+    settings = _settings(rule, block, eos, sampling, steps)
+    requests = [
+        prompt_request(model.spec, prompt, length, settings, seed + i)
+        for i, prompt in enumerate(prompts)
+    ]
+    return _drain(model, requests, batch_size)
+
+
+def _settings(
+    rule: Rule | str,
+    block: int | None,
+    eos: Eos,
+    sampling: Sampling | None,
+    steps: int | None,
+) -> Settings:
+    parsed = Rule.parse(rule) if isinstance(rule, str) else rule
+    return Settings(parsed, block, eos, sampling or Sampling(), steps)
+
+
+def _drain(model: Denoiser, requests: list[Request], batch_size: int) -> list[Result]:
+    finished = {
+        result.key: result
+        for step in decode_steps(model, requests, batch_size)
+        for result in step.finished
+    }
+    return [finished[key] for key in range(len(requests))]
+
+
+def _canvas(groups: list[Rows]) -> Canvas:
+    """The canvases of all groups as one batch, padded on the right."""
+    states = [rows.state for rows in groups]
+    width = max(state.tokens.shape[-1] for state in states)
+    return Canvas(
+        tokens=torch.cat([pad(s.tokens, (0, width - s.tokens.shape[-1])) for s in states]),
+        lengths=torch.cat([s.length for s in states]),
+        given=torch.cat([pad(s.given, (0, width - s.given.shape[-1]), value=True) for s in states]),
+        start=torch.cat([s.start for s in states]),
+        stop=torch.cat([s.stop for s in states]),
+        keys=tuple(key for rows in groups for key in rows.keys),
+    )

@@ -1,0 +1,77 @@
+"""The seam to any model: a trunk over the canvas, and a head over the rows that are asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from unmask.errors import ModelError
+
+
+@dataclass(frozen=True)
+class ModelSpec:
+    """What decoding must know of a model: its special tokens and the size of its vocabulary.
+
+    `eos_id` pads the tail of an answer and is what `eos="suppress"` forbids. `stop_ids` are all
+    tokens that end an answer (EOS, and for chat models the end-of-turn token).
+    """
+
+    mask_id: int
+    vocab_size: int
+    eos_id: int | None = None
+    stop_ids: tuple[int, ...] = ()
+    name: str = "model"
+
+    def __post_init__(self) -> None:
+        if self.eos_id is not None and not self.stop_ids:
+            object.__setattr__(self, "stop_ids", (self.eos_id,))
+        for token in (self.mask_id, *self.stop_ids):
+            if not 0 <= token < self.vocab_size:
+                raise ModelError(
+                    f"{self.name}: special token {token} lies outside the vocabulary "
+                    f"0..{self.vocab_size - 1}"
+                )
+
+
+@dataclass(frozen=True)
+class Canvas:
+    """What a model sees in one forward: B rows of unequal length, padded on the right.
+
+    What stands at or beyond a row's length must not change what the model says about the row.
+    """
+
+    tokens: Tensor  # [B, L]
+    lengths: Tensor  # [B]
+    given: Tensor  # [B, L]  True where the token was there before decoding began (the prompt)
+    start: Tensor  # [B]     first position of the active window: a hint for caches
+    stop: Tensor  # [B]     one past its last position
+    keys: tuple[int, ...]  # a name for each row that stays while it decodes: caches keep by it
+
+
+@dataclass(frozen=True)
+class Hidden:
+    """What a trunk leaves for its head. `fresh` is False where a cache did not recompute."""
+
+    states: Any
+    fresh: Tensor | None = None  # [B, L] bool; None: everything is of this forward
+
+
+class Denoiser(Protocol):
+    """A model, or a wrapper around one (cache, guidance, noise)."""
+
+    @property
+    def spec(self) -> ModelSpec: ...
+
+    @property
+    def device(self) -> torch.device: ...
+
+    def trunk(self, canvas: Canvas) -> Hidden:
+        """One forward pass over the canvas, up to the last hidden states."""
+        ...
+
+    def head(self, hidden: Hidden, rows: Tensor, positions: Tensor) -> Tensor:
+        """Logits of the tokens at (rows[n], positions[n]): [N, V], a tensor of its own."""
+        ...

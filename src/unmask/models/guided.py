@@ -1,0 +1,44 @@
+"""Classifier-free guidance as a wrapper: the model with and without the prompt."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from unmask.errors import ModelError
+from unmask.models.base import Canvas, Denoiser, Hidden, ModelSpec
+
+
+class Guided:
+    """Logits un + (scale + 1) (cond - un), `un` being the model with the prompt masked out.
+
+    Counts as one forward per step, though it costs two; LLaDA's `cfg_scale`.
+    """
+
+    def __init__(self, model: Denoiser, scale: float) -> None:
+        if not scale >= 0:
+            raise ModelError(f"the guidance scale must be >= 0, got {scale}")
+        self.model = model
+        self.scale = scale
+
+    @property
+    def spec(self) -> ModelSpec:
+        return self.model.spec
+
+    @property
+    def device(self) -> torch.device:
+        return self.model.device
+
+    def trunk(self, canvas: Canvas) -> Hidden:
+        blind = canvas.tokens.masked_fill(canvas.given, self.spec.mask_id)
+        unconditional = replace(canvas, tokens=blind, keys=tuple(~key for key in canvas.keys))
+        seen, unseen = self.model.trunk(canvas), self.model.trunk(unconditional)
+        return Hidden((seen, unseen), fresh=seen.fresh)
+
+    def head(self, hidden: Hidden, rows: Tensor, positions: Tensor) -> Tensor:
+        conditional, unconditional = (
+            self.model.head(part, rows, positions) for part in hidden.states
+        )
+        return unconditional + (self.scale + 1) * (conditional - unconditional)

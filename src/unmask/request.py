@@ -1,0 +1,133 @@
+"""What to decode and how: checked before the first forward pass."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor
+
+from unmask.errors import RequestError, UnknownName
+from unmask.models.base import ModelSpec
+from unmask.rules import Rule
+from unmask.sampling import Sampling
+
+Eos = Literal["keep", "suppress", "last", "stop", "block", "fill"]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to decode; rows with equal settings share one decision.
+
+    Args:
+        rule: what to commit in each step.
+        block: positions per block, left to right; None decodes the full window at once.
+        eos: what the end-of-text token means.
+            keep: nothing special. suppress: never predicted. last: ranked after all other tokens.
+            stop: the row is finished once everything before its first EOS is fixed.
+            block: finished with the block that holds the first EOS (dInfer).
+            fill: after each step everything behind the first EOS becomes EOS (Fast-dLLM).
+        sampling: how tokens are drawn.
+        steps: finish within this many forwards, committing more per step where needed.
+        allow_mask: let the model predict the mask token; nobody wants that but for comparison.
+    """
+
+    rule: Rule
+    block: int | None = None
+    eos: Eos = "keep"
+    sampling: Sampling = field(default_factory=Sampling)
+    steps: int | None = None
+    allow_mask: bool = False
+
+    def __post_init__(self) -> None:
+        if self.block is not None and self.block < 1:
+            raise RequestError(
+                f"block must be >= 1 (or None for the full window), got {self.block}"
+            )
+        if self.steps is not None and self.steps < 1:
+            raise RequestError(f"steps must be >= 1 (or None for no limit), got {self.steps}")
+        if self.eos not in get_args(Eos):
+            raise UnknownName("EOS policy", str(self.eos), get_args(Eos))
+
+
+@dataclass(frozen=True)
+class Request:
+    """One canvas to fill: token ids with masks wherever the model should write."""
+
+    canvas: Tensor  # [L] int64
+    settings: Settings
+    seed: int = 0
+
+
+def prompt_request(
+    spec: ModelSpec, prompt: Sequence[int] | Tensor, length: int, settings: Settings, seed: int = 0
+) -> Request:
+    """A prompt followed by `length` masks."""
+    ids = _checked_ids(spec, prompt)
+    if length < 1:
+        raise RequestError(f"length must be >= 1, got {length}")
+    if len(ids) == 0:
+        raise RequestError("the prompt is empty; give at least one token id (for example BOS)")
+    held = (ids == spec.mask_id).nonzero()
+    if len(held):
+        raise RequestError(
+            f"the prompt already holds mask id {spec.mask_id} at position {int(held[0])}; "
+            "decode() would overwrite it; use infill() to fill masks inside a text"
+        )
+    masks = ids.new_full((length,), spec.mask_id)
+    return _checked(spec, Request(torch.cat([ids, masks]), settings, seed))
+
+
+def infill_request(
+    spec: ModelSpec, canvas: Sequence[int] | Tensor, settings: Settings, seed: int = 0
+) -> Request:
+    """A canvas with masks anywhere: before, between and after fixed tokens."""
+    ids = _checked_ids(spec, canvas)
+    if not bool((ids == spec.mask_id).any()):
+        raise RequestError(
+            f"the canvas holds no mask (id {spec.mask_id}); there is nothing to fill"
+        )
+    return _checked(spec, Request(ids, settings, seed))
+
+
+def _checked_ids(spec: ModelSpec, given: Sequence[int] | Tensor) -> Tensor:
+    try:
+        ids = torch.as_tensor(given)
+    except (TypeError, ValueError) as error:
+        raise RequestError(f"token ids must be a flat list of whole numbers: {error}") from None
+    if ids.ndim != 1 or (len(ids) and ids.dtype.is_floating_point):
+        raise RequestError(
+            f"token ids must be a flat list of whole numbers, got {ids.dtype} of shape "
+            f"{tuple(ids.shape)}"
+        )
+    ids = ids.long()
+    unknown = ((ids < 0) | (ids >= spec.vocab_size)).nonzero()
+    if len(unknown):
+        place = int(unknown[0])
+        raise RequestError(
+            f"unknown token id {int(ids[place])} at position {place}; {spec.name} knows "
+            f"0..{spec.vocab_size - 1}"
+        )
+    return ids.clone()
+
+
+def _checked(spec: ModelSpec, request: Request) -> Request:
+    settings = request.settings
+    holes = (request.canvas == spec.mask_id).nonzero()[:, 0]
+    length = int(holes[-1] - holes[0]) + 1
+    if settings.block is not None and settings.block > length:
+        raise RequestError(
+            f"block {settings.block} is larger than the answer of {length} positions; "
+            "use a smaller block, or None for the full window"
+        )
+    blocks = len(torch.unique((holes - holes[0]) // (settings.block or length)))
+    if settings.steps is not None and settings.steps < blocks:
+        raise RequestError(
+            f"steps {settings.steps} is too few for {blocks} blocks, which take a forward each; "
+            "give more steps or a larger block"
+        )
+    if settings.eos != "keep" and spec.eos_id is None:
+        raise RequestError(f"eos={settings.eos!r} needs an EOS token, and {spec.name} has none")
+    return request

@@ -1,0 +1,45 @@
+"""What the loop hands out: a Step after each forward, a Result when a row is filled."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from unmask.rules import Decision
+from unmask.view import View
+
+
+@dataclass(frozen=True)
+class Result:
+    """A filled canvas and what it cost."""
+
+    key: int  # the request's number, in the order of admission
+    canvas: Tensor  # [L] token ids
+    answer: Tensor  # [A] the ids that decoding wrote, in order
+    commit_step: Tensor  # [L] the forward (from 0) that fixed each position, -1 where given
+    nfe: int  # forwards over the full window
+    nfe_eos: int  # forwards until everything up to the first EOS was fixed
+    stop_ids: tuple[int, ...] = ()
+
+    @property
+    def ids(self) -> list[int]:
+        """The answer up to its first end token, which is left out."""
+        ids: list[int] = self.answer.tolist()
+        ends = (i for i, token in enumerate(ids) if token in self.stop_ids)
+        return ids[: next(ends, len(ids))]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of B rows: what the rule saw and decided, and the canvas after it."""
+
+    keys: tuple[int, ...]  # which requests
+    forward: Tensor  # [B]  how many forwards the row had before this one
+    start: Tensor  # [B]  first canvas position of the row's window
+    view: View
+    decision: Decision
+    filled: Tensor  # [B, L] bool: written by the EOS policy, not by the rule
+    tokens: Tensor  # [B, L] the canvas after the step
+    lengths: Tensor  # [B]
+    finished: tuple[Result, ...]

@@ -1,0 +1,279 @@
+"""Rows that share their settings: one decision for all of them in each step."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from unmask.eos import EosTail, first_stop
+from unmask.errors import ModelError, RuleError
+from unmask.history import History, Where, cells_where
+from unmask.models.base import Denoiser, Hidden
+from unmask.parts import notation
+from unmask.reduce import Stats, reduce
+from unmask.request import Request, Settings
+from unmask.results import Result, Step
+from unmask.rules import Decision
+from unmask.scoring import scored
+from unmask.select import best_first, first_in
+from unmask.state import State
+from unmask.view import ABSENT, Progress, View
+from unmask.windows import forwards_here, in_window, open_windows
+
+MOST_REVOCATIONS = 16  # of one position, whatever a rule says: every row ends
+
+
+class Rows:
+    """Rows with equal settings, their state and the logits they remember."""
+
+    def __init__(self, model: Denoiser, settings: Settings) -> None:
+        self.model = model
+        self.spec = model.spec
+        self.settings = settings
+        self.needs = settings.rule.needs
+        self.history = History()
+        self.keys: list[int] = []
+        self.generators: list[torch.Generator] = []
+        self._state: State | None = None
+        self._tail = EosTail(settings.eos, self.spec)
+
+    @property
+    def state(self) -> State:
+        assert self._state is not None, "no row was admitted yet"
+        return self._state
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def admit(self, request: Request, key: int) -> None:
+        """Take in one more row and open its first window."""
+        canvas = request.canvas.to(self.model.device)
+        row = State.of(canvas, self.spec.mask_id, self.settings.block, self.needs.trail)
+        open_windows(row, self.settings.block)
+        if self.keys:
+            self.state.append(row)
+        else:
+            self._state = row
+        self.keys.append(key)
+        self.generators.append(torch.Generator().manual_seed(request.seed))
+
+    def drop(self, key: int) -> None:
+        """Let a row go before it is finished."""
+        self._keep([row for row, other in enumerate(self.keys) if other != key])
+
+    def step(self, hidden: Hidden, first: int) -> Step:
+        """Decide and commit; these rows begin at `first` in the forward's batch."""
+        state, keys = self.state, tuple(self.keys)
+        where = cells_where(self._active(hidden, first))
+        logits = self._head(hidden, first, where)  # 1. predict   [N, V]
+        view = self._reduce(logits, where, hidden, first)  # 2. reduce    [B, W]
+        decision = self._decide(view)  # 3. decide    [B, W]
+        forward, start = state.nfe.clone(), state.start
+        self._remember(logits, where)  # 4. remember
+        self._commit(view, decision)  # 5. commit
+        filled = self._tail.apply(state)
+        state.nfe += 1
+        state.step += 1
+        tokens, lengths = state.tokens.clone(), state.length
+        finished = ~state.masked.any(-1)
+        results = self._results(finished)
+        self._open_windows(hidden, first)
+        if results:
+            self._keep((~finished).nonzero()[:, 0].tolist())
+        return Step(keys, forward, start, view, decision, filled, tokens, lengths, results)
+
+    def _candidates(self, hidden: Hidden, first: int) -> Tensor:
+        """Masks of the open windows whose logits are of this forward: [B, L]."""
+        masked = self.state.masked & in_window(self.state) & self._tail.wanted(self.state)
+        if hidden.fresh is None:
+            return masked
+        return masked & hidden.fresh[first : first + len(self), : masked.shape[-1]]
+
+    def _active(self, hidden: Hidden, first: int) -> Tensor:
+        """The cells whose logits are computed: candidates, and what the rule watches: [B, L]."""
+        active = self._candidates(hidden, first)
+        if self.needs.drift:
+            active = active | (self.state.anchor >= 0)
+        if self.needs.later_blocks:
+            active = active | self.state.masked
+        return active
+
+    def _head(self, hidden: Hidden, first: int, where: Where) -> Tensor:
+        """Logits of these cells, suppressed tokens at -inf: [N, V]."""
+        rows, positions = where
+        logits = self.model.head(hidden, rows + first, positions)
+        if not self.settings.allow_mask:
+            logits[:, self.spec.mask_id] = -torch.inf
+        if self.settings.eos == "suppress":
+            logits[:, self.spec.eos_id] = -torch.inf
+        return logits
+
+    def _reduce(self, logits: Tensor, where: Where, hidden: Hidden, first: int) -> View:
+        """One pass over the logits; what a rule may look at, laid out by window."""
+        state, needs = self.state, self.needs
+        past = self.history.previous(state, where)
+        raw = reduce(logits, past, needs.directions, needs.uniform_start)
+        self._check_finite(raw, where)
+        if needs.trail:
+            newest = torch.where(state.slot[where] >= 0, raw.kl_cur_prev, torch.inf)
+            state.trail[where] = torch.cat([state.trail[where][:, 1:], newest[:, None]], -1)
+        seen = scored(logits, raw, state, where, self.settings, self.spec, self.generators)
+        drift = self.history.drift(state, where, logits, needs.drift) if needs.drift else ABSENT
+        return self._view(self._candidates(hidden, first), where, raw, seen, drift)
+
+    def _check_finite(self, stats: Stats, where: Where) -> None:
+        broken = stats.confidence.isnan().nonzero()
+        if len(broken):
+            row, position = (int(index[broken[0]]) for index in where)
+            raise ModelError(
+                f"{self.spec.name} gave NaN, +inf or only -inf logits at step "
+                f"{int(self.state.nfe[row])}, position {position} of request {self.keys[row]}; "
+                "check the weights and the dtype (float16 overflows where bfloat16 does not)"
+            )
+
+    def _view(
+        self, candidates: Tensor, where: Where, raw: Stats, seen: Stats, drift: Tensor
+    ) -> View:
+        state = self.state
+        width = int((state.stop - state.start).max())
+        inside = in_window(state)[where]
+        there = where[0][inside], where[1][inside]
+        cells = there[0], there[1] - state.start[there[0]]
+
+        def lay(values: Tensor) -> Tensor:
+            """Put a value per window cell into its place: [n, ...] -> [B, W, ...]."""
+            out = values.new_zeros((len(self), width, *values.shape[1:]))
+            out[cells] = values
+            return out
+
+        def stat(values: Tensor) -> Tensor:
+            return ABSENT if values is ABSENT else lay(values[inside])
+
+        masked = lay(candidates[there])
+        committed = (state.anchor[there] >= 0) & (state.revoked_times[there] < MOST_REVOCATIONS)
+        return View(
+            masked=masked,
+            token=stat(seen.token),
+            confidence=stat(seen.confidence),
+            margin=stat(seen.margin),
+            entropy=stat(seen.entropy),
+            raw_entropy=stat(raw.entropy),
+            seen=lay(state.slot[there] >= 0),
+            kl_prev_cur=stat(raw.kl_prev_cur),
+            kl_cur_prev=stat(raw.kl_cur_prev),
+            trail=lay(state.trail[there]) if self.needs.trail else ABSENT,
+            draws=self._uniform(masked) if self.needs.draws else ABSENT,
+            drift=stat(drift),
+            revocable=lay(committed),
+            revoked_times=lay(state.revoked_times[there]),
+            deferred=lay(self._tail.deferred(seen.token)[inside]) & masked,
+            progress=self._progress(),
+        )
+
+    def _progress(self) -> Progress:
+        state = self.state
+        reach = torch.arange(int((state.end - state.origin).max()), device=state.tokens.device)
+        place = state.origin[:, None] + reach  # [B, A]
+        fixed = ~state.masked.gather(-1, place.clamp_max(state.masked.shape[-1] - 1))
+        return Progress(
+            step=state.step.clone(),
+            opened=state.opened,
+            num_windows=state.num_windows,
+            offset=state.start - state.origin,
+            known=fixed & (place < state.end[:, None]),
+            answer_length=state.end - state.origin,
+        )
+
+    def _uniform(self, masked: Tensor) -> Tensor:
+        """One float32 random number per candidate, row by row in order: [B, W]."""
+        draws = torch.zeros(masked.shape, dtype=torch.float64)
+        for row, (mine, generator) in enumerate(zip(masked.cpu(), self.generators, strict=True)):
+            draws[row, mine] = torch.rand(int(mine.sum()), generator=generator).double()
+        return draws.to(masked.device)
+
+    def _decide(self, view: View) -> Decision:
+        rule = self.settings.rule
+        decision = rule(view)
+        chosen, revoked = decision.chosen, decision.revoked & view.revocable
+        if self.settings.steps is not None:
+            left = forwards_here(self.state, self.settings.block, self.settings.steps)
+            least = (view.masked.sum(-1) + left - 1) // left
+            order = best_first(decision.scores.key, view.masked)
+            chosen = chosen | first_in(order, least, view.masked)
+            revoked &= (left > 1)[:, None]
+        stuck = view.masked.any(-1) & ~chosen.any(-1)
+        if not getattr(rule.select, "waits", False) and bool(stuck.any()):
+            raise RuleError(
+                f"{notation(rule.select)} chose nothing though masks are left; a selection "
+                "chooses at least one per step, or says `waits = True`"
+            )
+        return replace(decision, chosen=chosen, revoked=revoked)
+
+    def _remember(self, logits: Tensor, where: Where) -> None:
+        if self.needs.history or self.needs.drift:
+            self.history.push(self.state, where, logits)
+
+    def _commit(self, view: View, decision: Decision) -> None:
+        state = self.state
+        rows, columns = decision.chosen.nonzero(as_tuple=True)
+        cells, tokens = (rows, state.start[rows] + columns), view.token[rows, columns]
+        if self.settings.allow_mask and bool((tokens == self.spec.mask_id).any()):
+            raise ModelError(
+                f"{self.spec.name} predicted its own mask token, which would stay a mask; "
+                "leave allow_mask off"
+            )
+        state.tokens[cells] = tokens
+        state.masked[cells] = False
+        state.commit_step[cells] = state.nfe[rows]
+        if self.needs.drift:
+            self.history.anchor(state, cells)
+            rows, columns = decision.revoked.nonzero(as_tuple=True)
+            self._take_back((rows, state.start[rows] + columns))
+
+    def _take_back(self, cells: Where) -> None:
+        """Mask these cells again; what they looked like is forgotten."""
+        state = self.state
+        state.tokens[cells] = self.spec.mask_id
+        state.masked[cells] = True
+        state.commit_step[cells] = -1
+        state.revoked_times[cells] += 1
+        state.anchor[cells] = -1
+        state.slot[cells] = -1
+        state.trail[cells] = 0.0
+
+    def _open_windows(self, hidden: Hidden, first: int) -> None:
+        """Open the next windows; their history is the head on this forward's hidden states."""
+        state = self.state
+        opened = open_windows(state, self.settings.block)
+        if not bool(opened.any()) or not self.needs.history:
+            return
+        if self.needs.block_scope:
+            state.slot[opened] = -1
+            return
+        wanted = state.masked & in_window(state) & opened[:, None] & (state.slot < 0)
+        where = cells_where(wanted)
+        if len(where[0]):
+            self.history.extend(state, where, self._head(hidden, first, where))
+
+    def _results(self, finished: Tensor) -> tuple[Result, ...]:
+        """What comes out of the rows that have no mask left."""
+        state, results = self.state, []
+        for row in finished.nonzero()[:, 0].tolist():
+            length = int(state.length[row])
+            canvas, answer = state.tokens[row, :length].clone(), state.answer[row, :length]
+            commit = state.commit_step[row, :length].clone()
+            end = first_stop(canvas, answer, self.spec.stop_ids)
+            nfe_eos = int(commit[: end + 1][answer[: end + 1]].max()) + 1
+            nfe = int(state.nfe[row])
+            written = canvas[answer]
+            results.append(
+                Result(self.keys[row], canvas, written, commit, nfe, nfe_eos, self.spec.stop_ids)
+            )
+        return tuple(results)
+
+    def _keep(self, rows: list[int]) -> None:
+        self.keys = [self.keys[row] for row in rows]
+        self.generators = [self.generators[row] for row in rows]
+        self.state.keep(torch.tensor(rows, dtype=torch.int64, device=self.model.device))

@@ -1,0 +1,64 @@
+"""How a token is drawn at a position: greedy, or by temperature, top-p and top-k."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from unmask.errors import RequestError
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """Greedy at temperature 0; else Gumbel-max in float64 over the tempered, filtered logits.
+
+    Scores read the untempered distribution: the confidence is the plain probability of the drawn
+    token (LLaDA). With `tempered` they read the tempered, filtered one, as Dream's do.
+    """
+
+    temperature: float = 0.0
+    top_p: float = 1.0
+    top_k: int = 0  # 0: all tokens
+    tempered: bool = False
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.temperature < float("inf"):
+            raise RequestError(f"temperature must be >= 0 and finite, got {self.temperature}")
+        if not 0 < self.top_p <= 1:
+            raise RequestError(f"top_p must be in (0, 1], got {self.top_p}")
+        if self.top_k < 0:
+            raise RequestError(f"top_k must be >= 0 (0 keeps all tokens), got {self.top_k}")
+
+    @property
+    def draws(self) -> bool:
+        """Whether tokens are random."""
+        return self.temperature > 0
+
+    def temper(self, logits: Tensor) -> Tensor:
+        """Logits over T, and -inf outside the top-p and top-k: [n, V] -> [n, V]."""
+        z = logits / self.temperature if self.temperature else logits
+        if self.top_p < 1:
+            z = _keep_top_p(z, self.top_p)
+        if self.top_k:
+            kth = z.topk(min(self.top_k, z.shape[-1]), dim=-1).values[:, -1:]
+            z = z.masked_fill(z < kth, -torch.inf)
+        return z
+
+
+def gumbel_max(tempered: Tensor, uniform: Tensor) -> Tensor:
+    """A draw from softmax(tempered), from uniform noise in [0, 1): [n, V] x 2 -> [n].
+
+    The same token as argmax exp(z) / (-log u)^T of LLaDA's code, with z = T * tempered.
+    """
+    noise = -(-uniform.double().log()).log()
+    return (tempered.double() + noise).argmax(-1)
+
+
+def _keep_top_p(z: Tensor, top_p: float) -> Tensor:
+    """The smallest set of likeliest tokens whose probability reaches top_p, at least one."""
+    ordered, order = z.sort(descending=True, stable=True)
+    p = ordered.softmax(-1)
+    beyond = p.cumsum(-1) - p > top_p  # the token that crosses the line stays
+    return z.masked_fill(torch.zeros_like(beyond).scatter(-1, order, beyond), -torch.inf)

@@ -1,0 +1,258 @@
+"""Selections: which of the scored positions are committed in this step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from unmask.errors import require
+from unmask.parts import register
+from unmask.view import KL, Needs, Scores, View
+
+Test = Literal["gt", "ge"]
+
+
+def best_first(key: Tensor, candidates: Tensor) -> Tensor:
+    """Positions in the order of their key, candidates before all others: [B, W].
+
+    Ties go to the lowest position. A key of -inf is the last of the candidates, not out.
+    """
+    finite = key.clamp_min(torch.finfo(key.dtype).min)
+    return torch.where(candidates, finite, -torch.inf).sort(descending=True, stable=True).indices
+
+
+def first_in(order: Tensor, count: Tensor | int, candidates: Tensor) -> Tensor:
+    """The first `count` (a number, or one per row) positions of the order: [B, W] bool."""
+    limit = count if isinstance(count, int) else count[:, None]
+    early = torch.arange(order.shape[-1], device=order.device) < limit
+    early = early.expand(order.shape)
+    return torch.zeros_like(candidates).scatter(-1, order, early) & candidates
+
+
+def longest_prefix(within: Tensor, order: Tensor, candidates: Tensor) -> Tensor:
+    """The prefix of the order up to the first False, at least its first position: [B, W] bool."""
+    within = within.clone()
+    within[:, :1] = True
+    prefix = within.to(torch.uint8).cummin(-1).values.bool()
+    return torch.zeros_like(candidates).scatter(-1, order, prefix) & candidates
+
+
+def _passes(value: Tensor, level: float | Tensor, test: Test) -> Tensor:
+    return value > level if test == "gt" else value >= level
+
+
+@register("select", "top", "the k best", "Sec. 2; LLaDA, d2Cache")
+@dataclass(frozen=True)
+class TopK:
+    """The k best positions of each row."""
+
+    k: int = 1
+
+    adaptive = False
+    needs = Needs()
+
+    def __post_init__(self) -> None:
+        require(self.k >= 1, f"top: k must be >= 1, got {self.k}")
+
+    def __call__(self, view: View, scores: Scores) -> Tensor:
+        return first_in(best_first(scores.key, view.masked), self.k, view.masked)
+
+
+@register("select", "threshold", "{ i : S_i > tau }, else the best one", "Sec. 2; Fast-dLLM")
+@dataclass(frozen=True)
+class Threshold:
+    """Every position whose score is above tau, in the score's own unit; else the best one.
+
+    test: `gt` is strict, `ge` lets a score equal to tau pass (Fast-dLLM, d2Cache, Dream).
+    slack: > 0 also takes every score within that distance of the best (dInfer: 1e-5).
+    """
+
+    tau: float = 0.9
+    test: Test = "gt"
+    slack: float = 0.0
+
+    needs = Needs()
+
+    def __post_init__(self) -> None:
+        require(self.slack >= 0, f"threshold: slack must be >= 0, got {self.slack}")
+        require(self.tau == self.tau, "threshold: tau must be a number, got nan")
+
+    def __call__(self, view: View, scores: Scores) -> Tensor:
+        passing = _passes(scores.value, self.tau, self.test) & view.masked
+        if self.slack:
+            best = torch.where(view.masked, scores.value, -torch.inf).amax(-1, keepdim=True)
+            passing |= (scores.value >= best - self.slack) & view.masked
+        best = first_in(best_first(scores.key, view.masked), 1, view.masked)
+        return torch.where(passing.any(-1, keepdim=True), passing, best)
+
+
+@register(
+    "select", "eb", "longest best-first prefix with sum(H) - max(H) <= gamma", "Eq. 4; EB-Sampler"
+)
+@dataclass(frozen=True)
+class EntropyBound:
+    """Best-first prefix whose entropies, but for the largest, stay within gamma nats.
+
+    The best position alone gives H - H = 0, so a row with masks always progresses. The order is
+    the modulated score's, the entropies are the model's own.
+    """
+
+    gamma: float = 0.1
+
+    needs = Needs()
+
+    def __post_init__(self) -> None:
+        require(self.gamma >= 0, f"eb: gamma must be >= 0, got {self.gamma}")
+
+    def __call__(self, view: View, scores: Scores) -> Tensor:
+        order = best_first(scores.key, view.masked)  # [B, W]
+        h = view.raw_entropy.gather(-1, order)  # [B, W], in that order
+        within = h.cumsum(-1) - h.cummax(-1).values <= self.gamma
+        return longest_prefix(within, order, view.masked)
+
+
+@register(
+    "select", "budget", "longest best-first prefix with sum(D) <= delta", "Sec. 3, Lagrangian"
+)
+@dataclass(frozen=True)
+class Budget:
+    """The paper's constrained problem: the most utility for a total instability of delta nats.
+
+    Greedy by key until the budget is spent, at least one. A position without history has an
+    unknown D and is taken only as that one.
+    """
+
+    delta: float = 0.1
+    kl: KL = "prev_cur"
+
+    def __post_init__(self) -> None:
+        require(self.delta >= 0, f"budget: delta must be >= 0, got {self.delta}")
+
+    @property
+    def needs(self) -> Needs:
+        return Needs(kl=frozenset({self.kl}))
+
+    def __call__(self, view: View, scores: Scores) -> Tensor:
+        order = best_first(scores.key, view.masked)
+        spent = torch.where(view.seen, view.instability(self.kl), torch.inf)
+        within = spent.gather(-1, order).cumsum(-1) <= self.delta
+        return longest_prefix(within, order, view.masked)
+
+
+@register("select", "factor", "most n with (n + 1)(1 - S_(n)) < f", "Fast-dLLM's factor rule")
+@dataclass(frozen=True)
+class Factor:
+    """The longest best-first prefix in which (n + 1)(1 - S_(n)) stays below f.
+
+    last: what happens to the last candidate of all. `fair` is the rule as stated; `take` is
+    Fast-dLLM's code (a tie passes, and a scan that fails only there takes it all the same);
+    `drop` is d2Cache's (when all pass, one is left out).
+    """
+
+    f: float = 1.0
+    last: Literal["fair", "take", "drop"] = "fair"
+
+    needs = Needs()
+
+    def __post_init__(self) -> None:
+        require(self.f > 0, f"factor: f must be > 0, got {self.f}")
+
+    def __call__(self, view: View, scores: Scores) -> Tensor:
+        order = best_first(scores.key, view.masked)
+        n = torch.arange(1, order.shape[-1] + 1, device=order.device)
+        value = scores.value.gather(-1, order)
+        final = n == view.masked.sum(-1, keepdim=True)  # [B, W], the last candidate
+        if self.last == "take":
+            within = (value >= 1 - self.f / (n + 1)) | final
+        else:
+            within = (n + 1) * (1 - value) < self.f
+            within &= ~final if self.last == "drop" else True
+        return longest_prefix(within, order, view.masked)
+
+
+@register(
+    "select", "klass", "{ i : S_i > conf and the last n KL_i < kl }, else the best one", "KLASS"
+)
+@dataclass(frozen=True)
+class Klass:
+    """Every position that is confident and whose last n KL(current || previous) are small.
+
+    conf is compared with the (modulated) score, kl with KLASS's own instability. None ready: the
+    best one. gate: in the first n - 1 steps of a block nothing is ready (KLASS); without it
+    the KL of later blocks is followed from the start (d2Cache), which costs head rows.
+    """
+
+    conf: float = 0.9
+    kl: float = 0.001
+    n: int = 2
+    test: Test = "gt"
+    gate: bool = True
+
+    def __post_init__(self) -> None:
+        require(self.kl > 0, f"klass: kl must be > 0, got {self.kl}")
+        require(self.n >= 1, f"klass: n must be >= 1, got {self.n}")
+
+    @property
+    def needs(self) -> Needs:
+        return Needs(trail=self.n, later_blocks=not self.gate)
+
+    def __call__(self, view: View, scores: Scores) -> Tensor:
+        calm = (view.trail[..., -self.n :] < self.kl).all(-1)
+        ready = calm & _passes(scores.value, self.conf, self.test) & view.masked
+        if self.gate:
+            ready &= (view.progress.step >= self.n - 1)[:, None]
+        best = first_in(best_first(scores.key, view.masked), 1, view.masked)
+        return torch.where(ready.any(-1, keepdim=True), ready, best)
+
+
+@register(
+    "select", "hierarchy", "best of each masked run if > low, and all > tau", "dInfer's hierarchy"
+)
+@dataclass(frozen=True)
+class Hierarchy:
+    """Divide and conquer: the best of every run of neighbouring masks, and all above tau."""
+
+    tau: float = 0.9
+    low: float = 0.4
+
+    needs = Needs()
+
+    def __post_init__(self) -> None:
+        require(self.low <= self.tau, f"hierarchy: low must be <= tau, got {self.low}")
+
+    def __call__(self, view: View, scores: Scores) -> Tensor:
+        order = best_first(scores.key, view.masked)
+        rank = order.argsort(-1)  # [B, W], 0 is the best
+        starts = view.masked & ~torch.nn.functional.pad(view.masked, (1, -1))
+        run = starts.cumsum(-1)  # [B, W], neighbouring masks share a number
+        worst = torch.full_like(torch.nn.functional.pad(rank, (0, 1)), rank.shape[-1])
+        leader = worst.scatter_reduce(
+            -1, run, torch.where(view.masked, rank, rank.shape[-1]), "amin"
+        )
+        first_of_run = view.masked & (rank == leader.gather(-1, run))
+        chosen = (first_of_run & (scores.value > self.low)) | (scores.value > self.tau)
+        return (chosen & view.masked) | first_in(order, 1, view.masked)
+
+
+@register("select", "ar", "leftmost run with S >= tau, at least one", "d2Cache's ar")
+@dataclass(frozen=True)
+class LeftToRight:
+    """From the leftmost mask on, while the score is at least tau and no token is skipped."""
+
+    tau: float = 1.0
+    k: int = 1
+
+    needs = Needs()
+
+    def __post_init__(self) -> None:
+        require(self.k >= 1, f"ar: k must be >= 1, got {self.k}")
+
+    def __call__(self, view: View, scores: Scores) -> Tensor:
+        begun = view.masked.cumsum(-1) > 0  # [B, W], from the leftmost mask on
+        number = begun.cumsum(-1)  # 1 there
+        good = (scores.value >= self.tau) | (number <= self.k)
+        unbroken = ((good & view.masked) | ~begun).to(torch.uint8).cummin(-1).values.bool()
+        return unbroken & view.masked

@@ -1,0 +1,114 @@
+"""Tensors that belong to rows: they grow and shrink together as rows enter and leave."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import torch
+from torch import Tensor
+
+# What a new or padded cell holds, for each per-position tensor.
+_FILL = {
+    "tokens": 0,
+    "masked": False,
+    "given": True,
+    "answer": False,
+    "commit_step": -1,
+    "revoked_times": 0,
+    "slot": -1,
+    "anchor": -1,
+    "trail": 0.0,
+    "credit_token": -1,
+    "credit": 0.0,
+}
+
+
+@dataclass
+class State:
+    """Everything about B rows on canvases of up to L positions."""
+
+    # per row: [B]
+    length: Tensor  # of the canvas
+    origin: Tensor  # first position of the answer
+    end: Tensor  # one past its last
+    start: Tensor  # first position of the open window
+    stop: Tensor  # one past its last
+    step: Tensor  # forwards spent in the window
+    opened: Tensor  # masks in the window when it was opened
+    num_windows: Tensor  # windows with masks at the beginning
+    nfe: Tensor  # forwards of the row
+    # per position: [B, L, ...]
+    tokens: Tensor
+    masked: Tensor  # still [MASK]
+    given: Tensor  # there before decoding began (padding too)
+    answer: Tensor  # positions that decoding fills
+    commit_step: Tensor  # the forward (from 0) that fixed it, -1 before
+    revoked_times: Tensor
+    slot: Tensor  # row of the kept logits of the last forward, -1: none
+    anchor: Tensor  # row of the kept logits at commit, -1: none
+    trail: Tensor  # [B, L, n] last values of KL(current || previous), newest last
+    credit_token: Tensor  # [B, L, K] tokens that have credit, -1: free
+    credit: Tensor  # [B, L, K]
+
+    @classmethod
+    def of(cls, canvas: Tensor, mask_id: int, block: int | None, trail: int) -> State:
+        """One row, before its first window is opened."""
+        masked = (canvas == mask_id)[None]
+        holes = masked[0].nonzero()[:, 0]
+        origin, end = int(holes[0]), int(holes[-1]) + 1
+        windows = len(torch.unique((holes - origin) // (block or end - origin)))
+        size, device = (1, len(canvas)), canvas.device
+
+        def number(value: int) -> Tensor:
+            return torch.tensor([value], device=device)
+
+        def cells(name: str, *more: int, dtype: torch.dtype = torch.int64) -> Tensor:
+            return torch.full((*size, *more), _FILL[name], dtype=dtype, device=device)
+
+        return cls(
+            length=number(len(canvas)),
+            origin=number(origin),
+            end=number(end),
+            start=number(origin),
+            stop=number(origin),
+            step=number(0),
+            opened=number(0),
+            num_windows=number(windows),
+            nfe=number(0),
+            tokens=canvas[None].clone(),
+            masked=masked,
+            given=~masked,
+            answer=masked.clone(),
+            commit_step=cells("commit_step"),
+            revoked_times=cells("revoked_times"),
+            slot=cells("slot"),
+            anchor=cells("anchor"),
+            trail=cells("trail", trail, dtype=torch.float64),
+            credit_token=cells("credit_token", 1),
+            credit=cells("credit", 1, dtype=torch.float64),
+        )
+
+    def keep(self, rows: Tensor) -> None:
+        """Keep these rows only, in this order."""
+        for field in fields(self):
+            setattr(self, field.name, getattr(self, field.name)[rows])
+
+    def append(self, other: State) -> None:
+        """Put the rows of `other` behind these, on canvases of the longer length."""
+        for field in fields(self):
+            mine, theirs = getattr(self, field.name), getattr(other, field.name)
+            if field.name in _FILL:
+                shape = [max(a, b) for a, b in zip(mine.shape[1:], theirs.shape[1:], strict=True)]
+                mine, theirs = (_fit(t, shape, _FILL[field.name]) for t in (mine, theirs))
+            setattr(self, field.name, torch.cat([mine, theirs]))
+
+    def __len__(self) -> int:
+        return len(self.length)
+
+
+def _fit(cells: Tensor, shape: list[int], fill: float) -> Tensor:
+    """Pad every dimension after the first at its end."""
+    padding = []
+    for have, want in zip(reversed(cells.shape[1:]), reversed(shape), strict=True):
+        padding += [0, want - have]
+    return torch.nn.functional.pad(cells, padding, value=fill) if any(padding) else cells

@@ -1,0 +1,167 @@
+"""What a rule may look at in one step, and the types of its parts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Literal, Protocol
+
+import torch
+from torch import Tensor
+
+KL = Literal["prev_cur", "cur_prev"]
+BOTH_KL: frozenset[KL] = frozenset({"prev_cur", "cur_prev"})
+
+ABSENT = torch.empty(0, dtype=torch.float64)  # a View field that no part of the rule asked for
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What a part reads beyond the plain statistics, so that nothing else is computed."""
+
+    kl: frozenset[KL] = frozenset()  # directions of the instability
+    uniform_start: bool = False  # without history, compare with the uniform distribution
+    block_scope: bool = False  # forget the history at a block boundary
+    trail: int = 0  # how many past values of KL(current || previous) to keep
+    later_blocks: bool = False  # follow the positions of later blocks as well
+    draws: bool = False  # one uniform random number per candidate
+    drift: KL | None = None  # KL of committed positions against their distribution at commit
+
+    def __or__(self, other: Needs) -> Needs:
+        return Needs(
+            self.kl | other.kl,
+            self.uniform_start or other.uniform_start,
+            self.block_scope or other.block_scope,
+            max(self.trail, other.trail),
+            self.later_blocks or other.later_blocks,
+            self.draws or other.draws,
+            self.drift or other.drift,
+        )
+
+    @property
+    def directions(self) -> frozenset[KL]:
+        """The directions of the KL to compute; a trail is of KL(current || previous)."""
+        return self.kl | frozenset({"cur_prev"}) if self.trail else self.kl
+
+    @property
+    def history(self) -> bool:
+        """Whether the distributions of the last forward must be kept."""
+        return bool(self.directions)
+
+
+EVERYTHING = Needs(kl=BOTH_KL, draws=True)
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where each of the B rows stands: its window (block), and the answer around it."""
+
+    step: Tensor  # [B]     forwards already spent in this window
+    opened: Tensor  # [B]     masks in the window when it was opened
+    num_windows: Tensor  # [B]     windows with masks that the row started with
+    offset: Tensor  # [B]     the window's start, counted from the answer's start
+    known: Tensor  # [B, A]  True where the answer is fixed; False on padding
+    answer_length: Tensor  # [B]     the row's own A
+
+
+@dataclass(frozen=True)
+class View:
+    """What a rule may look at in one step: B rows, W window positions, all float64.
+
+    Made in one pass over the logits, so no rule touches [B, W, V]. Rows have windows of
+    unequal width: beyond a row's own width every position has `masked` False.
+    """
+
+    masked: Tensor  # [B, W]  True where still [MASK], computed in this forward, and a candidate
+    token: Tensor  # [B, W]  the token that would be written
+    confidence: Tensor  # [B, W]  its probability, in [0, 1]
+    margin: Tensor  # [B, W]  p(first) - p(second), in [0, 1]
+    entropy: Tensor  # [B, W]  H(p) in nats, >= 0, of the distribution that scores
+    raw_entropy: Tensor  # [B, W]  H of the model's own distribution: what budgets count
+    seen: Tensor  # [B, W]  True where a distribution exactly one forward old exists
+    kl_prev_cur: Tensor  # [B, W]  KL(p_{t+1} || p_t), 0 where there is no p_{t+1}
+    kl_cur_prev: Tensor  # [B, W]  KL(p_t || p_{t+1}), 0 where there is no p_{t+1}
+    trail: Tensor  # [B, W, n]  the last n values of KL(p_t || p_{t+1}), newest last
+    draws: Tensor  # [B, W]  uniform in [0, 1), from the row's own generator
+    drift: Tensor  # [B, W]  KL between the distribution at commit and now, 0 on masks
+    revocable: Tensor  # [B, W]  True where a commitment may be taken back
+    revoked_times: Tensor  # [B, W]  how often it was already
+    deferred: Tensor  # [B, W]  True where the token ends the answer and is to be ranked last
+    progress: Progress
+
+    def instability(self, kl: KL) -> Tensor:
+        """D, the KL divergence between two consecutive steps, in the asked direction: [B, W]."""
+        found = self.kl_prev_cur if kl == "prev_cur" else self.kl_cur_prev
+        assert found is not ABSENT, f"a part reads kl={kl} without declaring it in `needs`"
+        return found
+
+    def among(self, candidates: Tensor) -> View:
+        """The same view with other candidates."""
+        return replace(self, masked=candidates)
+
+    def row(self, index: int) -> View:
+        """One row of the view, as a view of one row."""
+        keep = slice(index, index + 1)
+        cut = {
+            name: value[keep]
+            for name, value in vars(self).items()
+            if isinstance(value, Tensor) and value is not ABSENT
+        }
+        progress = Progress(**{name: value[keep] for name, value in vars(self.progress).items()})
+        return replace(self, progress=progress, **cut)
+
+
+@dataclass(frozen=True)
+class Scores:
+    """A score twice: the key that ranks, and the value in the score's own unit for thresholds.
+
+    The key is a log-utility (log max p, log margin, -H), so S * exp(-penalty) is a subtraction
+    and nothing underflows. For a score in (0, 1] (`logarithmic`) the value is S itself; for the
+    others key and value are the same number.
+    """
+
+    key: Tensor  # [B, W]
+    value: Tensor  # [B, W]
+    logarithmic: bool = False
+
+    @classmethod
+    def plain(cls, key: Tensor) -> Scores:
+        """A score that is its own log-utility, such as -H."""
+        return cls(key, key)
+
+    @classmethod
+    def log_of(cls, value: Tensor) -> Scores:
+        """A score in [0, 1], ranked by its logarithm."""
+        return cls(value.log(), value, logarithmic=True)
+
+    def putting_last(self, deferred: Tensor) -> Scores:
+        """The same with these positions after all others, the rightmost of them first.
+
+        An end token far to the right cuts off least, so it is the first to go.
+        """
+        place = torch.arange(deferred.shape[-1], device=deferred.device, dtype=self.key.dtype)
+        far = -1e308 + 1e300 * place
+        key = torch.where(deferred, far, self.key.clamp_min(-1e299))
+        if not self.logarithmic:
+            return Scores(key, torch.where(deferred, far, self.value))
+        return Scores(key, self.value.masked_fill(deferred, 0.0), logarithmic=True)
+
+    def __sub__(self, penalty: Tensor) -> Scores:
+        """log S - penalty; in the score's own unit S * exp(-penalty)."""
+        key = self.key - penalty
+        if not self.logarithmic:
+            return Scores.plain(key)
+        return Scores(key, self.value * (-penalty).exp(), logarithmic=True)
+
+
+class Part(Protocol):
+    """What every part of a rule shares: it prints itself in the rule notation."""
+
+    def __str__(self) -> str: ...
+
+
+Score = Callable[[View], "Scores | Tensor"]
+Modulate = Callable[[View, Scores], Scores]
+Select = Callable[[View, Scores], Tensor]
+Limit = Callable[[View, Scores, Tensor], Tensor]
+Revoke = Callable[[View], Tensor]

@@ -1,0 +1,113 @@
+"""Modulators that weigh a score by where the position is and which token it would get."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from unmask.errors import require
+from unmask.parts import register
+from unmask.view import Needs, Scores, View
+
+
+@register(
+    "modulate",
+    "pc",
+    "exp(-lam * pos) * min(-S * log f(token), alpha)",
+    "PC-Sampler: position weight and frequency calibration",
+)
+@dataclass(frozen=True)
+class PositionCalibration:
+    """Prefers early positions of the block, and tokens that are rare in ordinary text.
+
+    f is a table of background frequencies, one per token id: a JSON list or a .npy file.
+    Without one only the position counts.
+    """
+
+    lam: float = 0.25
+    alpha: float = 10.0
+    background: str = "none"
+
+    needs = Needs()
+
+    def __post_init__(self) -> None:
+        require(self.lam >= 0, f"pc: lam must be >= 0, got {self.lam}")
+        require(self.alpha > 0, f"pc: alpha must be > 0, got {self.alpha}")
+        if self.background != "none":
+            _frequencies(self.background)
+
+    def __call__(self, view: View, scores: Scores) -> Scores:
+        require(scores.logarithmic, "pc needs a score in [0, 1]: confidence, margin or random")
+        value = scores.value
+        if self.background != "none":
+            surprise = -(_frequencies(self.background).to(value.device) + 1e-9).log()
+            value = (value * surprise[view.token]).clamp(0.0, self.alpha)
+        place = torch.arange(value.shape[-1], device=value.device, dtype=value.dtype)
+        return Scores.log_of(value) - self.lam * place
+
+
+@register(
+    "modulate", "certainty", "S * (Gaussian density of fixed tokens)", "d2Cache's certainty prior"
+)
+@dataclass(frozen=True)
+class Certainty:
+    """Prefers positions near tokens that are already fixed, by a Gaussian of width sigma.
+
+    The answer is thought to be surrounded by its own length of fixed tokens on the left, and on
+    the right too once its last token is fixed.
+    """
+
+    sigma: float = 10.0
+
+    needs = Needs()
+
+    def __post_init__(self) -> None:
+        require(self.sigma > 0, f"certainty: sigma must be > 0, got {self.sigma}")
+
+    def __call__(self, view: View, scores: Scores) -> Scores:
+        return scores - -self.density(view).log()
+
+    def density(self, view: View) -> Tensor:
+        """Share of the Gaussian's weight that falls on fixed tokens, in (0, 1]: [B, W]."""
+        p, dtype = view.progress, view.confidence.dtype
+        width, reach = view.masked.shape[-1], p.known.shape[-1]
+        length = p.answer_length[:, None, None]  # [B, 1, 1]
+        here = p.offset[:, None] + torch.arange(width, device=p.offset.device)  # [B, W]
+        there = torch.arange(-reach, 2 * reach, device=p.offset.device)  # [3A]
+        last = p.known.gather(-1, p.answer_length[:, None] - 1)  # [B, 1]
+        inside = torch.nn.functional.pad(p.known, (reach, reach))  # [B, 3A]
+        left = (there < 0) & (there >= -length[:, 0])
+        right = (there >= length[:, 0]) & (there < 2 * length[:, 0]) & last
+        fixed = (inside | left | right).to(dtype)  # [B, 3A]
+        kernel = torch.exp(-((here[..., None] - there) ** 2).to(dtype) / (2 * self.sigma**2))
+        tail = torch.arange(-3 * reach, 3 * reach, device=p.offset.device)
+        whole = torch.exp(-(tail**2).to(dtype) / (2 * self.sigma**2))
+        within = (tail >= -3 * length[:, 0]) & (tail < 3 * length[:, 0])  # [B, 6A]
+        return (kernel * fixed[:, None]).sum(-1) / (whole * within).sum(-1, keepdim=True)
+
+
+@cache
+def _frequencies(path: str) -> Tensor:
+    """A table of background frequencies, float64, checked."""
+    file = Path(path)
+    require(file.is_file(), f"pc: background file {path!r} does not exist; give a .json or .npy")
+    table = np.load(file) if file.suffix == ".npy" else _from_json(file)
+    frequencies = torch.as_tensor(np.asarray(table, dtype=np.float64))
+    good = frequencies.ndim == 1 and bool((frequencies >= 0).all())
+    require(good, f"pc: {path!r} must hold one frequency >= 0 per token id")
+    return frequencies
+
+
+def _from_json(file: Path) -> list[float]:
+    data = json.loads(file.read_text())
+    if isinstance(data, dict):
+        lists = [value for value in data.values() if isinstance(value, list)]
+        require(len(lists) == 1, f"pc: {str(file)!r} must hold one list of frequencies")
+        data = lists[0]
+    return [float(x) for x in data]
