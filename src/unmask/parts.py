@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
-from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar, get_args, get_type_hints
 
 from unmask.errors import RuleError, UnknownName
 from unmask.view import EVERYTHING, Needs
@@ -31,7 +31,7 @@ class Argument:
     default: Any = dataclasses.MISSING
 
     def __str__(self) -> str:
-        words = get_args(self.kind) if get_origin(self.kind) is not None else ()
+        words = ("yes", "no") if self.kind is bool else get_args(self.kind)
         allowed = "|".join(words)
         if self.default is dataclasses.MISSING:
             return f"{self.name}: {allowed}" if allowed else self.name

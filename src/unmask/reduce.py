@@ -10,7 +10,7 @@ from torch import Tensor
 
 from unmask.view import ABSENT, KL
 
-CHUNK_ELEMENTS = 1 << 20  # float32 elements of a chunk: 4 MB, which stays in the cache
+CHUNK_ELEMENTS = 1 << 18  # float32 elements of a chunk: 1 MB, which stays in the cache
 
 # Changes a chunk of float logits before it is scored: (logits [n, V], first row) -> [n, V].
 Transform = Callable[[Tensor, int], Tensor]

@@ -15,6 +15,7 @@ from unmask.credit import Credit
 from unmask.errors import RuleError
 from unmask.notation import expand, parse
 from unmask.parts import kind_of, needs_of, notation
+from unmask.recipes import RECIPES
 from unmask.stability import Stability
 from unmask.view import Limit, Modulate, Needs, Revoke, Score, Scores, Select, View
 
@@ -49,13 +50,13 @@ class Rule:
 
     @classmethod
     def parse(cls, text: str) -> Rule:
-        """Read one rule, such as `confidence | swd(5) | eb(0.1)`."""
-        return cls.of(parse(text))
+        """Read one rule, such as `confidence | swd(5) | eb(0.1)`, or the name of a recipe."""
+        return cls.of(parse(_spelled_out(text)))
 
     @classmethod
     def expand(cls, text: str) -> list[Rule]:
         """Read a rule with braces as all the rules that it stands for, in order."""
-        return [cls.parse(line) for line in expand(text)]
+        return [cls.parse(line) for line in expand(_spelled_out(text))]
 
     @classmethod
     def of(cls, parts: Sequence[Any]) -> Rule:
@@ -137,6 +138,12 @@ _STAGE_NAMES = {
     "limit": "limit",
     "revoke": "revocation",
 }
+
+
+def _spelled_out(text: str) -> str:
+    """A recipe's rule where the text is its name."""
+    found = RECIPES.get(text.strip())
+    return found.rule if found else text
 
 
 def _ends_last(scores: Scores, view: View) -> Scores:

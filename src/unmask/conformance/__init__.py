@@ -1,6 +1,6 @@
 """Replays golden cases of the original implementations against this build."""
 
 from unmask.conformance.report import Outcome, Report
-from unmask.conformance.run import run
+from unmask.conformance.run import run, run_file
 
-__all__ = ["Outcome", "Report", "run"]
+__all__ = ["Outcome", "Report", "run", "run_file"]

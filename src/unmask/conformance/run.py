@@ -14,8 +14,8 @@ import torch
 from unmask.conformance.cases import EOS, KnownDifference, NotOffered, Plan, plan_of
 from unmask.conformance.report import Report
 from unmask.conformance.units import check_units
-from unmask.loop import decode_steps
 from unmask.errors import UnmaskError
+from unmask.loop import decode_steps
 from unmask.models import Denoiser, Guided, LookupDenoiser, ModelSpec
 from unmask.request import prompt_request
 from unmask.results import Step
@@ -36,9 +36,14 @@ def run(folder: Path, dtypes: Sequence[torch.dtype] = DTYPES) -> Report:
     report = Report()
     check_units(folder, report)
     for file in files:
-        for line in file.read_text().splitlines():
-            _run_case(json.loads(line), folder, dtypes, report)
+        run_file(file, report, dtypes)
     return report
+
+
+def run_file(file: Path, report: Report, dtypes: Sequence[torch.dtype] = DTYPES) -> None:
+    """Every case of one file; its folder holds the denoisers."""
+    for line in file.read_text().splitlines():
+        _run_case(json.loads(line), file.parent, dtypes, report)
 
 
 def _run_case(

@@ -1,0 +1,101 @@
+"""`unmask rules`: every part of the notation, or one rule in words."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import textwrap
+from collections.abc import Iterator
+
+STAGE_TITLES = {
+    "logits": "Logit stage (before the score)",
+    "score": "Scores (one per rule)",
+    "modulate": "Modulators (any number)",
+    "select": "Selections (one per rule)",
+    "limit": "Limits (after the selection)",
+    "revoke": "Revocation (last)",
+}
+
+
+def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register the command."""
+    command = subparsers.add_parser(
+        "rules",
+        help="list every part of the rule notation, or explain one rule in words",
+        description="Without RULE: every part with its formula, source and defaults, and the "
+        "named recipes. With RULE: what it does, in words; braces give a sweep.",
+        epilog="example: unmask rules 'confidence | swd(5) | eb(0.1)'",
+    )
+    command.add_argument("rule", nargs="?", metavar="RULE", help="a rule, a sweep or a recipe")
+    command.add_argument("--json", action="store_true", help="print JSON")
+    command.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """List or explain."""
+    if arguments.rule is None:
+        print(_table_json() if arguments.json else "\n".join(_table()))
+    elif arguments.json:
+        print(json.dumps(list(_explained(arguments.rule)), indent=2))
+    else:
+        print("\n\n".join(_as_text(rule) for rule in _explained(arguments.rule)))
+    return 0
+
+
+def _explained(text: str) -> Iterator[dict[str, object]]:
+    from unmask.explain import explain
+    from unmask.rules import Rule
+
+    for rule in Rule.expand(text):
+        yield {"rule": str(rule), "steps": list(explain(rule))}
+
+
+def _as_text(rule: dict[str, object]) -> str:
+    steps = rule["steps"]
+    assert isinstance(steps, list)
+    lines = [str(rule["rule"]), "After each forward pass:"]
+    for number, sentence in enumerate(steps, 1):
+        lines.append(
+            textwrap.fill(sentence, 96, initial_indent=f"{number:3}. ", subsequent_indent=" " * 5)
+        )
+    return "\n".join(lines)
+
+
+def _table() -> Iterator[str]:
+    from unmask.parts import STAGES, kinds
+    from unmask.recipes import RECIPES
+
+    yield "A rule is parts separated by '|':"
+    yield "  [credit |] score [| modulators] | selection [| limits] [| revoke]"
+    yield "Braces make a sweep: margin | swd({0,1,5}) | eb({0.05,0.1}) stands for six rules."
+    for stage in STAGES:
+        yield f"\n{STAGE_TITLES[stage]}"
+        for kind in kinds(stage):
+            yield f"  {kind.usage}"
+            yield textwrap.fill(kind.summary, 96, initial_indent=" " * 6, subsequent_indent=" " * 6)
+            if kind.formula:
+                yield f"      {kind.formula}   [{kind.source}]"
+    yield "\nRecipes (a name that stands for a rule and its usual settings)"
+    for recipe in RECIPES.values():
+        block = f"block {recipe.block}" if recipe.block else "full window"
+        yield f"  {recipe.name:<13} {recipe.rule}   ({block}; {recipe.note})"
+
+
+def _table_json() -> str:
+    from unmask.parts import kinds, show
+    from unmask.recipes import RECIPES
+
+    parts = [
+        {
+            "name": kind.name,
+            "stage": kind.stage,
+            "usage": kind.usage,
+            "arguments": {a.name: show(a.default) for a in kind.arguments},
+            "summary": kind.summary,
+            "formula": kind.formula,
+            "source": kind.source,
+        }
+        for kind in kinds()
+    ]
+    recipes = [vars(recipe) for recipe in RECIPES.values()]
+    return json.dumps({"parts": parts, "recipes": recipes}, indent=2)

@@ -1,0 +1,145 @@
+"""The command line as a person meets it: fast help, one-line errors, honest exit codes."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from unmask.cli import COMMANDS, main
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "decoders"
+
+
+def python(code):
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return done.stdout
+
+
+@pytest.mark.parametrize("command", [(), *((name,) for name in COMMANDS)])
+def test_help_answers_without_importing_torch(command):
+    out = python(
+        "import sys\nfrom unmask.cli import main\n"
+        f"try: main([*{command!r}, '--help'])\n"
+        "except SystemExit as end: print('exit', end.code)\n"
+        "print('torch' in sys.modules, 'numpy' in sys.modules)"
+    )
+    assert out.splitlines()[-2:] == ["exit 0", "False False"]
+
+
+def test_rules_lists_every_part_and_recipe(capsys):
+    from unmask.parts import kinds
+    from unmask.recipes import RECIPES
+
+    assert main(["rules"]) == 0
+    out = capsys.readouterr().out
+    for kind in kinds():
+        assert kind.usage in out
+        assert kind.summary.split(".")[0][:40] in out
+    for name in RECIPES:
+        assert name in out
+
+
+def test_rules_explains_one_rule_in_words(capsys):
+    assert main(["rules", "confidence | swd(5) | eb(0.1)"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("confidence | swd(5) | eb(0.1)\n")
+    assert "exp(-5 D)" in out
+    assert "at most 0.1 nats" in " ".join(out.split())
+
+
+def test_rules_explains_every_rule_of_a_sweep(capsys):
+    assert main(["rules", "--json", "margin | swd({0,1,5}) | eb({0.05,0.1})"]) == 0
+    rules = json.loads(capsys.readouterr().out)
+    assert [rule["rule"] for rule in rules][:2] == [
+        "margin | swd(0) | eb(0.05)",
+        "margin | swd(0) | eb(0.1)",
+    ]
+    assert len(rules) == 6
+
+
+def test_rules_knows_the_recipes_by_name(capsys):
+    assert main(["rules", "swd-block32"]) == 0
+    assert capsys.readouterr().out.startswith("confidence | swd(1) | eb(0.1)")
+
+
+def test_the_table_is_there_as_json(capsys):
+    assert main(["rules", "--json"]) == 0
+    table = json.loads(capsys.readouterr().out)
+    swd = next(part for part in table["parts"] if part["name"] == "swd")
+    assert swd["arguments"]["lam"] == "5"
+    assert swd["formula"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("conf | eb(0.1)", "did you mean 'confidence'?"),
+        ("confidence | swd(lamda=1) | eb", "did you mean 'lam'?"),
+        ("confidence | eb(-0.1)", "eb: gamma must be >= 0, got -0.1"),
+        ("confidence | swd(5)", "the rule has no selection"),
+        ("eb(0.1) | confidence", "'confidence' stands too late"),
+        ("confidence | | eb", "an empty part"),
+    ],
+)
+def test_a_wrong_rule_is_one_line_on_stderr_and_exit_2(text, message, capsys):
+    assert main(["rules", text]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert message in captured.err
+    assert captured.err.count("\n") == 1
+
+
+def test_conformance_ends_with_the_count_and_exit_0(tmp_path, capsys):
+    _copy_one(tmp_path, spoil=False)
+    assert main(["conformance", str(tmp_path)]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "2 passed, 0 failed"
+
+
+def test_conformance_exits_1_on_a_failure(tmp_path, capsys):
+    _copy_one(tmp_path, spoil=True)
+    assert main(["conformance", str(tmp_path), "--dtype", "float64"]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-1] == "0 passed, 1 failed"
+    assert lines[-2].startswith("failed  fastdllm/")
+
+
+def test_conformance_of_a_missing_folder_is_one_line(capsys):
+    assert main(["conformance", "nowhere"]) == 2
+    assert capsys.readouterr().err == (
+        "unmask conformance: nowhere is not a folder; give the one with the golden cases\n"
+    )
+
+
+def test_the_demo_shows_both_rules_and_counts_the_seeds(capsys):
+    assert main(["demo", "--seeds", "4", "--colour", "never"]) == 0
+    out = capsys.readouterr().out
+    assert "confidence | eb(0.1)" in out
+    assert "log p = -inf: no such sentence" in out
+    assert "log p = -2.77" in out
+    assert "\x1b[" not in out
+
+
+def test_the_demo_paints_on_request(capsys):
+    assert main(["demo", "--seeds", "3", "--colour", "always"]) == 0
+    assert "\x1b[32;1m" in capsys.readouterr().out
+
+
+def test_a_reader_that_leaves_early_is_no_error():
+    code = "import sys; from unmask.cli import main; sys.exit(main(['rules']))"
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        process.stdout.close()
+        error = process.stderr.read()
+        assert process.wait() == 0
+    assert error == b""
+
+
+def _copy_one(folder, spoil):
+    (folder / "denoiser_a.npz").write_bytes((GOLDEN / "denoiser_a.npz").read_bytes())
+    case = json.loads((GOLDEN / "upstream_fastdllm.jsonl").read_text().splitlines()[0])
+    if spoil:
+        case["steps"][0]["tok"][0] ^= 1
+    (folder / "upstream_fastdllm.jsonl").write_text(json.dumps(case))

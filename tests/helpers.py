@@ -1,0 +1,266 @@
+"""Random views and models, and rules that cover every registered part."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+
+from unmask.conformance.units import plain_view
+from unmask.models import Canvas, Hidden, LookupDenoiser, ModelSpec
+from unmask.parts import Kind, kinds, notation
+from unmask.reduce import Previous, reduce
+from unmask.results import Result
+from unmask.view import ABSENT, BOTH_KL, Progress, Scores, View
+
+VOCABULARY, LENGTH, REACH = 12, 24, 3
+EOS, MASK = VOCABULARY - 2, VOCABULARY - 1
+SPEC = ModelSpec(MASK, VOCABULARY, EOS, name="random lookup")
+FEW_STEPS = 10  # for timetables, whose default is as long as a real answer
+
+
+def table(*rows: list[float]) -> Tensor:
+    """Numbers as the views hold them."""
+    return torch.tensor(rows, dtype=torch.float64)
+
+
+def bits(*rows: list[int]) -> Tensor:
+    """Rows of 0 and 1 as a bool tensor."""
+    return torch.tensor(rows, dtype=torch.bool)
+
+
+def places(chosen: Tensor, row: int = 0) -> list[int]:
+    """Where a row of a bool tensor is True."""
+    found: list[int] = chosen[row].nonzero()[:, 0].tolist()
+    return found
+
+
+def hand_view(confidence: list[float], **fields: Any) -> View:
+    """A view of one row with these confidences, all masked; what is not given is zero."""
+    row = table(confidence)
+    masked = fields.pop("masked", torch.ones_like(row, dtype=torch.bool))
+    entropy = fields.pop("entropy", torch.zeros_like(row))
+    return plain_view(masked, entropy, confidence=row, **fields)
+
+
+def at_step(view: View, step: int, **fields: Any) -> View:
+    """The same view, later in its window."""
+    progress = replace(view.progress, step=torch.tensor([step] * len(view.masked)), **fields)
+    return replace(view, progress=progress)
+
+
+def random_view(seed: int, rows: int = 3, width: int = 9) -> View:
+    """A view with every field filled in, of rows whose windows have unequal widths."""
+    generator = torch.Generator().manual_seed(seed)
+
+    def whole(low: int, high: int, *shape: int) -> Tensor:
+        return torch.randint(low, high, shape, generator=generator)
+
+    def uniform(*shape: int) -> Tensor:
+        return torch.rand(shape, generator=generator, dtype=torch.float64)
+
+    cells, place = rows * width, torch.arange(width)
+    sharpness = 0.5 + 8 * uniform(cells, 1)
+    now = sharpness * torch.randn(cells, VOCABULARY, generator=generator, dtype=torch.float64)
+    moved = 0.3 * torch.randn(cells, VOCABULARY, generator=generator, dtype=torch.float64)
+    inside = place < whole(1, width + 1, rows)[:, None]
+    masked = (uniform(rows, width) < 0.7) & inside
+    seen = uniform(rows, width) < 0.8
+    slot = torch.where(seen.flatten(), torch.arange(cells), -1)
+    stats = reduce(now, Previous(now + moved, slot), BOTH_KL)
+
+    def lay(values: Tensor) -> Tensor:
+        return torch.where(inside, values.view(rows, width), 0)
+
+    offset = whole(0, 3, rows) * width
+    answer = 4 * width
+    known = uniform(rows, answer) < 0.5
+    for row in range(rows):
+        known[row, int(offset[row]) : int(offset[row]) + width] = ~masked[row]
+    committed = inside & ~masked & (uniform(rows, width) < 0.5)
+    return View(
+        masked=masked,
+        token=lay(stats.token),
+        confidence=lay(stats.confidence),
+        margin=lay(stats.margin),
+        entropy=lay(stats.entropy),
+        raw_entropy=lay(stats.entropy),
+        seen=seen & inside,
+        kl_prev_cur=lay(stats.kl_prev_cur),
+        kl_cur_prev=lay(stats.kl_cur_prev),
+        trail=0.002 * uniform(rows, width, 4) * inside[..., None],
+        draws=uniform(rows, width) * masked,
+        drift=2 * uniform(rows, width) * committed,
+        revocable=committed,
+        revoked_times=whole(0, 2, rows, width) * committed,
+        deferred=torch.zeros_like(masked),
+        progress=Progress(
+            step=whole(0, 6, rows),
+            opened=masked.sum(-1) + whole(0, 3, rows),
+            num_windows=whole(1, 4, rows),
+            offset=offset,
+            known=known,
+            answer_length=torch.full((rows,), answer),
+        ),
+    )
+
+
+def random_scores(seed: int, rows: int = 3, width: int = 9) -> Scores:
+    """Scores in [0, 1] with ties and zeros among them, ranked by their logarithm."""
+    generator = torch.Generator().manual_seed(seed)
+    value = torch.randint(0, 9, (rows, width), generator=generator).double() / 8
+    return Scores.log_of(value)
+
+
+def widened(view: View, columns: int) -> View:
+    """The same view with more columns beyond every row's own width."""
+    padded = {
+        name: pad(value, (0, 0, 0, columns) if value.ndim == 3 else (0, columns))
+        for name, value in vars(view).items()
+        if isinstance(value, Tensor) and value is not ABSENT
+    }
+    return replace(view, **padded)
+
+
+def random_lookup(
+    seed: int,
+    *,
+    dtype: torch.dtype = torch.float32,
+    eos: float = 0.0,
+    length: int = LENGTH,
+    spec: ModelSpec = SPEC,
+) -> LookupDenoiser:
+    """A toy model with random tables of multiples of 1/4096: its sums are exact.
+
+    `eos` (in logits) is how much it leans towards EOS at the end of the canvas.
+    """
+    generator = torch.Generator().manual_seed(seed)
+
+    def random_table(scale: int, *shape: int) -> Tensor:
+        top = scale * 1024
+        return torch.randint(-top, top + 1, shape, generator=generator)
+
+    size, mask = spec.vocab_size, spec.mask_id
+    place = random_table(8, length, size)
+    everywhere = random_table(1, size, size)
+    near = random_table(6, 2 * REACH + 1, size, size)
+    everywhere[mask], near[:, mask] = 0, 0  # masks carry no information
+    if spec.eos_id is not None:
+        ramp = torch.linspace(0, 1, length)
+        place[:, spec.eos_id] += (eos * 4096 * ramp).long()
+    real = [(integers.double() / 4096).to(dtype) for integers in (place, everywhere, near)]
+    return LookupDenoiser(*real, spec)
+
+
+def canvas_of(*rows: list[int], given: int = 0) -> Canvas:
+    """Rows of token ids as a model sees them, of which the first `given` are the prompt."""
+    width = max(len(row) for row in rows)
+    lengths = torch.tensor([len(row) for row in rows])
+    tokens = torch.tensor([row + [0] * (width - len(row)) for row in rows])
+    prompt = torch.arange(width).expand(tokens.shape) < given
+    return Canvas(
+        tokens=tokens,
+        lengths=lengths,
+        given=prompt,
+        start=torch.full_like(lengths, given),
+        stop=lengths,
+        keys=tuple(range(len(rows))),
+    )
+
+
+def logits_of(model: Any, canvas: Canvas) -> Tensor:
+    """What a model says at every cell of the canvas: [B, L, V]."""
+    count, width = canvas.tokens.shape
+    rows = torch.arange(count).repeat_interleave(width)
+    positions = torch.arange(width).repeat(count)
+    logits: Tensor = model.head(model.trunk(canvas), rows, positions)
+    return logits.view(count, width, -1)
+
+
+class Counting:
+    """A model that counts its forwards, and the head rows it was asked for."""
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+        self.spec, self.device = model.spec, model.device
+        self.forwards = 0
+        self.head_calls: list[list[tuple[int, int]]] = []
+
+    def trunk(self, canvas: Canvas) -> Hidden:
+        self.forwards += 1
+        hidden: Hidden = self.model.trunk(canvas)
+        return hidden
+
+    def head(self, hidden: Hidden, rows: Tensor, positions: Tensor) -> Tensor:
+        self.head_calls.append(list(zip(rows.tolist(), positions.tolist(), strict=True)))
+        logits: Tensor = self.model.head(hidden, rows, positions)
+        return logits
+
+
+class Scripted:
+    """A model whose logits are given for each forward in turn; the last one stays."""
+
+    def __init__(self, forwards: list[Tensor], spec: ModelSpec) -> None:
+        self.script = forwards  # [L, V] each
+        self.spec, self.device = spec, torch.device("cpu")
+        self.count = 0
+
+    def trunk(self, canvas: Canvas) -> Hidden:
+        logits = self.script[min(self.count, len(self.script) - 1)]
+        self.count += 1
+        return Hidden(logits.expand(len(canvas.tokens), -1, -1))
+
+    def head(self, hidden: Hidden, rows: Tensor, positions: Tensor) -> Tensor:
+        logits: Tensor = hidden.states[rows, positions]
+        return logits
+
+
+def outcome(result: Result) -> dict[str, Any]:
+    """All that must agree between two runs that are said to be equal."""
+    return {
+        "canvas": result.canvas.tolist(),
+        "commit_step": result.commit_step.tolist(),
+        "nfe": result.nfe,
+        "nfe_eos": result.nfe_eos,
+    }
+
+
+def default_text(kind: Kind) -> str:
+    """A part with its default knobs, but a timetable of few steps."""
+    first = next(iter(kind.arguments), None)
+    knobs = {"steps": FEW_STEPS} if first is not None and first.name == "steps" else {}
+    return notation(kind.make(**knobs))
+
+
+def texts(stage: str) -> list[str]:
+    """Every part of a stage as the notation writes it."""
+    return [default_text(kind) for kind in kinds(stage)]
+
+
+def baselines() -> list[str]:
+    """Every score with every selection."""
+    return [f"{score} | {select}" for score in texts("score") for select in texts("select")]
+
+
+def rule_texts() -> list[str]:
+    """Rules that hold every registered part, each stage with its neighbours."""
+    swd = "swd(5)"
+    modulated = [f"confidence | {m} | eb(0.1)" for m in texts("modulate")]
+    stable = [f"confidence | {swd} | {select}" for select in texts("select")]
+    readings = [
+        f"entropy | swd(2, kl=cur_prev) | {texts('select')[0]}",
+        "entropy | swd(2, start=uniform, form=signed) | eb(0.5)",
+        "margin | swd(2, start=skip, scope=block) | threshold(0.3)",
+        "confidence | swd(1) | klass(0.5, kl=0.1, gate=no)",
+    ]
+    limited = [f"confidence | {swd} | threshold(0.4) | {limit}" for limit in texts("limit")]
+    timed = [f"confidence | eb(1) | {kind.name}(1, steps=4)" for kind in kinds("limit")]
+    credited = [f"{credit} | confidence | {swd} | threshold(0.5)" for credit in texts("logits")]
+    revoking = [f"confidence | eb(1) | {revoke}" for revoke in texts("revoke")]
+    revoking += ["confidence | swd(1) | threshold(0.4) | revoke(0.2, times=2)"]
+    everything = "credit(0.65) | confidence | swd(1) | eb(1) | floor(2) | revoke(0.3)"
+    found = [*baselines(), *modulated, *stable, *readings, *limited, *timed, *credited, *revoking]
+    return list(dict.fromkeys([*found, everything]))
