@@ -48,7 +48,7 @@ class Batch:
             rows.drop(key)
         self._forget_empty()
 
-    @torch.inference_mode()
+    @torch.no_grad()
     def step(self) -> list[Step]:
         """One forward pass of all rows, then one decision per group of equal settings."""
         groups = list(self.groups.values())
