@@ -43,6 +43,7 @@ class History:
         assert self.last is not None
         used = (state.slot >= 0) & state.masked
         old = self.last[state.slot[used]]
+        state.slot.fill_(-1)
         state.slot[used] = torch.arange(len(old), device=logits.device)
         state.slot[where] = torch.arange(len(old), len(old) + len(logits), device=logits.device)
         self.last = torch.cat([old, logits]) if len(old) else logits

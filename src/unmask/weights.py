@@ -75,21 +75,26 @@ class Certainty:
 
     def density(self, view: View) -> Tensor:
         """Share of the Gaussian's weight that falls on fixed tokens, in (0, 1]: [B, W]."""
-        p, dtype = view.progress, view.confidence.dtype
-        width, reach = view.masked.shape[-1], p.known.shape[-1]
-        length = p.answer_length[:, None, None]  # [B, 1, 1]
-        here = p.offset[:, None] + torch.arange(width, device=p.offset.device)  # [B, W]
-        there = torch.arange(-reach, 2 * reach, device=p.offset.device)  # [3A]
-        last = p.known.gather(-1, p.answer_length[:, None] - 1)  # [B, 1]
-        inside = torch.nn.functional.pad(p.known, (reach, reach))  # [B, 3A]
-        left = (there < 0) & (there >= -length[:, 0])
-        right = (there >= length[:, 0]) & (there < 2 * length[:, 0]) & last
-        fixed = (inside | left | right).to(dtype)  # [B, 3A]
-        kernel = torch.exp(-((here[..., None] - there) ** 2).to(dtype) / (2 * self.sigma**2))
-        tail = torch.arange(-3 * reach, 3 * reach, device=p.offset.device)
-        whole = torch.exp(-(tail**2).to(dtype) / (2 * self.sigma**2))
-        within = (tail >= -3 * length[:, 0]) & (tail < 3 * length[:, 0])  # [B, 6A]
-        return (kernel * fixed[:, None]).sum(-1) / (whole * within).sum(-1, keepdim=True)
+        p, device = view.progress, view.masked.device
+        reach = p.known.shape[-1]
+        length = p.answer_length[:, None]  # [B, 1]
+        here = p.offset[:, None] + torch.arange(view.masked.shape[-1], device=device)  # [B, W]
+        there = torch.arange(-reach, 2 * reach, device=device)  # [3A]
+        left = (there < 0) & (there >= -length)
+        right = (there >= length) & (there < 2 * length) & p.known.gather(-1, length - 1)
+        fixed = torch.nn.functional.pad(p.known, (reach, reach)) | left | right  # [B, 3A]
+        near = self._gauss(here[..., None] - there) * fixed[:, None]  # [B, W, 3A]
+        far = torch.arange(-3 * reach, 3 * reach, device=device)
+        whole = self._gauss(far) * ((far >= -3 * length) & (far < 3 * length))  # [B, 6A]
+        return _exact_sum(near) / _exact_sum(whole)[:, None]
+
+    def _gauss(self, distance: Tensor) -> Tensor:
+        return torch.exp(-(distance**2).double() / (2 * self.sigma**2))
+
+
+def _exact_sum(terms: Tensor) -> Tensor:
+    """The sum over the last axis from left to right, so that zeros of padding change no bit."""
+    return terms.cumsum(-1)[..., -1]
 
 
 @cache
