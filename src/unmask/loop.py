@@ -182,8 +182,9 @@ def _canvas(groups: list[Rows]) -> Canvas:
     return Canvas(
         tokens=torch.cat([pad(s.tokens, (0, width - s.tokens.shape[-1])) for s in states]),
         lengths=torch.cat([s.length for s in states]),
+        masked=torch.cat([pad(s.masked, (0, width - s.masked.shape[-1])) for s in states]),
         given=torch.cat([pad(s.given, (0, width - s.given.shape[-1]), value=True) for s in states]),
         start=torch.cat([s.start for s in states]),
         stop=torch.cat([s.stop for s in states]),
-        keys=tuple(key for rows in groups for key in rows.keys),
+        keys=tuple(identity for rows in groups for identity in rows.identities),
     )

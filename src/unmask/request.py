@@ -59,6 +59,7 @@ class Request:
     canvas: Tensor  # [L] int64
     settings: Settings
     seed: int = 0
+    length: int | None = None  # how much of the answer is wanted; None: all of it
 
 
 def prompt_request(
@@ -76,8 +77,11 @@ def prompt_request(
             f"the prompt already holds mask id {spec.mask_id} at position {int(held[0])}; "
             "decode() would overwrite it; use infill() to fill masks inside a text"
         )
-    masks = ids.new_full((length,), spec.mask_id)
-    return _checked(spec, Request(torch.cat([ids, masks]), settings, seed))
+    end = len(ids) + length
+    if spec.block is not None:  # a block-causal model fills whole blocks
+        end = -(-end // spec.block) * spec.block
+    masks = ids.new_full((end - len(ids),), spec.mask_id)
+    return _checked(spec, Request(torch.cat([ids, masks]), settings, seed, length))
 
 
 def infill_request(
@@ -115,6 +119,11 @@ def _checked_ids(spec: ModelSpec, given: Sequence[int] | Tensor) -> Tensor:
 
 def _checked(spec: ModelSpec, request: Request) -> Request:
     settings = request.settings
+    if spec.block is not None and settings.block not in (None, spec.block):
+        raise RequestError(
+            f"{spec.name} attends in blocks of {spec.block}, so it decodes in them, not in blocks "
+            f"of {settings.block}; load it with another block to change both"
+        )
     holes = (request.canvas == spec.mask_id).nonzero()[:, 0]
     length = int(holes[-1] - holes[0]) + 1
     if settings.block is not None and settings.block > length:
@@ -122,7 +131,8 @@ def _checked(spec: ModelSpec, request: Request) -> Request:
             f"block {settings.block} is larger than the answer of {length} positions; "
             "use a smaller block, or None for the full window"
         )
-    blocks = len(torch.unique((holes - holes[0]) // (settings.block or length)))
+    grid, block = (0, spec.block) if spec.block else (int(holes[0]), settings.block or length)
+    blocks = len(torch.unique((holes - grid) // block))
     if settings.steps is not None and settings.steps < blocks:
         raise RequestError(
             f"steps {settings.steps} is too few for {blocks} blocks, which take a forward each; "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 
 import torch
@@ -22,6 +23,7 @@ from unmask.state import State
 from unmask.view import ABSENT, Progress, View
 from unmask.windows import forwards_here, in_window, open_windows
 
+_IDENTITIES = itertools.count()
 MOST_REVOCATIONS = 16  # of one position, whatever a rule says: every row ends
 
 
@@ -33,8 +35,11 @@ class Rows:
         self.spec = model.spec
         self.settings = settings
         self.needs = settings.rule.needs
+        self.block = settings.block or self.spec.block
         self.history = History()
         self.keys: list[int] = []
+        self.lengths: list[int | None] = []  # how much of its answer each row was asked for
+        self.identities: list[int] = []  # of the rows, for caches: never used twice
         self.generators: list[torch.Generator] = []
         self._state: State | None = None
         self._tail = EosTail(settings.eos, self.spec)
@@ -50,13 +55,16 @@ class Rows:
     def admit(self, request: Request, key: int) -> None:
         """Take in one more row and open its first window."""
         canvas = request.canvas.to(self.model.device)
-        row = State.of(canvas, self.spec.mask_id, self.settings.block, self.needs.trail)
-        open_windows(row, self.settings.block)
+        from_zero = self.spec.block is not None
+        row = State.of(canvas, self.spec.mask_id, self.block, self.needs.trail, from_zero)
+        open_windows(row, self.block)
         if self.keys:
             self.state.append(row)
         else:
             self._state = row
         self.keys.append(key)
+        self.lengths.append(request.length)
+        self.identities.append(next(_IDENTITIES))
         self.generators.append(torch.Generator().manual_seed(request.seed))
 
     def drop(self, key: int) -> None:
@@ -87,17 +95,21 @@ class Rows:
     def _candidates(self, hidden: Hidden, first: int) -> Tensor:
         """Masks of the open windows whose logits are of this forward: [B, L]."""
         masked = self.state.masked & in_window(self.state) & self._tail.wanted(self.state)
+        return self._fresh(masked, hidden, first)
+
+    def _fresh(self, cells: Tensor, hidden: Hidden, first: int) -> Tensor:
+        """Those of the cells that this forward computed: a cache leaves others as they were."""
         if hidden.fresh is None:
-            return masked
-        return masked & hidden.fresh[first : first + len(self), : masked.shape[-1]]
+            return cells
+        return cells & hidden.fresh[first : first + len(self), : cells.shape[-1]]
 
     def _active(self, hidden: Hidden, first: int) -> Tensor:
         """The cells whose logits are computed: candidates, and what the rule watches: [B, L]."""
         active = self._candidates(hidden, first)
         if self.needs.drift:
-            active = active | (self.state.anchor >= 0)
+            active = active | self._fresh(self.state.anchor >= 0, hidden, first)
         if self.needs.later_blocks:
-            active = active | self.state.masked
+            active = active | self._fresh(self.state.masked, hidden, first)
         return active
 
     def _head(self, hidden: Hidden, first: int, where: Where) -> Tensor:
@@ -198,7 +210,7 @@ class Rows:
         decision = rule(view)
         chosen, revoked = decision.chosen, decision.revoked & view.revocable
         if self.settings.steps is not None:
-            left = forwards_here(self.state, self.settings.block, self.settings.steps)
+            left = forwards_here(self.state, self.block, self.settings.steps)
             least = (view.masked.sum(-1) + left - 1) // left
             order = best_first(decision.scores.key, view.masked)
             chosen = chosen | first_in(order, least, view.masked)
@@ -246,13 +258,14 @@ class Rows:
     def _open_windows(self, hidden: Hidden, first: int) -> None:
         """Open the next windows; their history is the head on this forward's hidden states."""
         state = self.state
-        opened = open_windows(state, self.settings.block)
+        opened = open_windows(state, self.block)
         if not bool(opened.any()) or not self.needs.history:
             return
         if self.needs.block_scope:
             state.slot[opened] = -1
             return
-        wanted = state.masked & in_window(state) & opened[:, None] & (state.slot < 0)
+        wanted = self._fresh(state.masked & in_window(state), hidden, first)
+        wanted &= opened[:, None] & (state.slot < 0)
         where = cells_where(wanted)
         if len(where[0]):
             self.history.extend(state, where, self._head(hidden, first, where))
@@ -267,7 +280,7 @@ class Rows:
             end = first_stop(canvas, answer, self.spec.stop_ids)
             nfe_eos = int(commit[: end + 1][answer[: end + 1]].max()) + 1
             nfe = int(state.nfe[row])
-            written = canvas[answer]
+            written = canvas[answer][: self.lengths[row]]
             results.append(
                 Result(self.keys[row], canvas, written, commit, nfe, nfe_eos, self.spec.stop_ids)
             )
@@ -275,5 +288,7 @@ class Rows:
 
     def _keep(self, rows: list[int]) -> None:
         self.keys = [self.keys[row] for row in rows]
+        self.lengths = [self.lengths[row] for row in rows]
+        self.identities = [self.identities[row] for row in rows]
         self.generators = [self.generators[row] for row in rows]
         self.state.keep(torch.tensor(rows, dtype=torch.int64, device=self.model.device))

@@ -31,6 +31,7 @@ class State:
     length: Tensor  # of the canvas
     origin: Tensor  # first position of the answer
     end: Tensor  # one past its last
+    grid: Tensor  # where blocks are counted from: the answer, or 0 for block-causal models
     start: Tensor  # first position of the open window
     stop: Tensor  # one past its last
     step: Tensor  # forwards spent in the window
@@ -51,12 +52,15 @@ class State:
     credit: Tensor  # [B, L, K]
 
     @classmethod
-    def of(cls, canvas: Tensor, mask_id: int, block: int | None, trail: int) -> State:
+    def of(
+        cls, canvas: Tensor, mask_id: int, block: int | None, trail: int, from_zero: bool = False
+    ) -> State:
         """One row, before its first window is opened."""
         masked = (canvas == mask_id)[None]
         holes = masked[0].nonzero()[:, 0]
         origin, end = int(holes[0]), int(holes[-1]) + 1
-        windows = len(torch.unique((holes - origin) // (block or end - origin)))
+        grid = 0 if from_zero else origin
+        windows = len(torch.unique((holes - grid) // (block or end - grid)))
         size, device = (1, len(canvas)), canvas.device
 
         def number(value: int) -> Tensor:
@@ -69,6 +73,7 @@ class State:
             length=number(len(canvas)),
             origin=number(origin),
             end=number(end),
+            grid=number(grid),
             start=number(origin),
             stop=number(origin),
             step=number(0),

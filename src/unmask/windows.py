@@ -19,10 +19,10 @@ def open_windows(state: State, block: int | None) -> Tensor:
     done = state.masked.any(-1) & ~(state.masked & in_window(state)).any(-1)
     if not bool(done.any()):
         return done
-    width = state.end - state.origin if block is None else block
+    width = state.end - state.grid if block is None else block
     next_hole = state.masked.to(torch.uint8).argmax(-1)
-    start = state.origin + (next_hole - state.origin) // width * width
-    state.start = torch.where(done, start, state.start)
+    start = state.grid + (next_hole - state.grid) // width * width
+    state.start = torch.where(done, torch.maximum(start, state.origin), state.start)
     state.stop = torch.where(done, torch.minimum(start + width, state.end), state.stop)
     state.step = torch.where(done, 0, state.step)
     masks = (state.masked & in_window(state)).sum(-1)
@@ -38,7 +38,7 @@ def windows_after(state: State, block: int | None) -> Tensor:
         return torch.zeros_like(state.nfe)
     place = torch.arange(state.masked.shape[-1], device=state.masked.device)
     later = (state.masked & (place >= state.stop[:, None])).long()
-    window = (place - state.origin[:, None]).clamp_min(0) // block
+    window = (place - state.grid[:, None]).clamp_min(0) // block
     return torch.zeros_like(later).scatter_reduce(-1, window, later, "amax").sum(-1)
 
 

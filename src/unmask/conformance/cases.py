@@ -13,7 +13,7 @@ from unmask.select import Threshold
 from unmask.weights import PositionCalibration
 
 EOS, EOT = 59, 58  # of the toy denoisers
-_SCORES = {"maskgit_plus": "confidence", "topk_margin": "margin", "entropy": "entropy"}
+SCORES = {"maskgit_plus": "confidence", "topk_margin": "margin", "entropy": "entropy"}
 
 
 class NotOffered(Exception):  # noqa: N818
@@ -100,7 +100,7 @@ def _dream(c: dict[str, Any], folder: Path) -> Plan:
     if c["alg"] == "origin":
         rule = f"confidence | origin({c['steps']}, eps={c['eps']})"
     else:
-        rule = f"{_SCORES[c['alg']]} | timesteps({c['steps']}, eps={c['eps']})"
+        rule = f"{SCORES[c['alg']]} | timesteps({c['steps']}, eps={c['eps']})"
     return Plan(_settings(c, rule), shift=True, seed=c.get("torch_manual_seed", 0))
 
 
@@ -190,14 +190,14 @@ def _sglang(c: dict[str, Any], folder: Path) -> Plan:
 
 def _d2_vanilla(c: dict[str, Any], folder: Path) -> Plan:
     eos: Eos = "stop" if c.get("stop_until_eos") else "keep"
-    rule = f"{_SCORES[c['alg']]} | top({c['num_transfer_tokens']})"
+    rule = f"{SCORES[c['alg']]} | top({c['num_transfer_tokens']})"
     stops = (c.get("eos_token_id", EOS),)
     return Plan(_settings(c, rule, eos), shift=c.get("shift_logits", False), stop_ids=stops)
 
 
 def _d2_threshold(c: dict[str, Any], folder: Path) -> Plan:
     rule = (
-        f"{_SCORES[c['alg']]} | threshold({c['threshold']}, test=ge) "
+        f"{SCORES[c['alg']]} | threshold({c['threshold']}, test=ge) "
         f"| floor({c['num_transfer_tokens']})"
     )
     return Plan(_settings(c, rule), shift=c.get("shift_logits", False))

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from unmask.conformance.cases import EOS, KnownDifference, NotOffered, Plan, plan_of
+from unmask.conformance.models import folders, run_model
 from unmask.conformance.report import Report
 from unmask.conformance.units import check_units
 from unmask.errors import UnmaskError
@@ -28,12 +29,15 @@ _DETAILS = ("base", "kl", "value", "key", "entropy")
 def run(folder: Path, dtypes: Sequence[torch.dtype] = DTYPES) -> Report:
     """Every case of the folder against this build."""
     files = sorted([*folder.glob("swd_*.jsonl"), *folder.glob("upstream_*.jsonl")])
-    if not files:
+    models = folders(folder)
+    if not files and not models:
         raise UnmaskError(
-            f"{folder} holds no golden decoder cases (swd_*.jsonl, upstream_*.jsonl); "
-            "give the folder that has them"
+            f"{folder} holds no golden decoder cases (swd_*.jsonl, upstream_*.jsonl) and no "
+            "golden checkpoints (config.json beside golden_*); give the folder that has them"
         )
     report = Report()
+    for model in models:
+        run_model(model, report)
     check_units(folder, report)
     for file in files:
         run_file(file, report, dtypes)

@@ -226,7 +226,7 @@ def _row(numbers: list[Any]) -> Tensor:
 def _canvas(tokens: Tensor) -> Canvas:
     size = torch.tensor([tokens.shape[-1]])
     given = torch.ones_like(tokens, dtype=torch.bool)
-    return Canvas(tokens, size, given, torch.zeros_like(size), size, (0,))
+    return Canvas(tokens, size, ~given, given, torch.zeros_like(size), size, (0,))
 
 
 def _read(file: Path) -> Any:

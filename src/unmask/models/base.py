@@ -24,6 +24,7 @@ class ModelSpec:
     eos_id: int | None = None
     stop_ids: tuple[int, ...] = ()
     name: str = "model"
+    block: int | None = None  # block-causal attention: windows are blocks of this width from 0
 
     def __post_init__(self) -> None:
         if self.eos_id is not None and not self.stop_ids:
@@ -45,10 +46,11 @@ class Canvas:
 
     tokens: Tensor  # [B, L]
     lengths: Tensor  # [B]
+    masked: Tensor  # [B, L]  True where still [MASK]
     given: Tensor  # [B, L]  True where the token was there before decoding began (the prompt)
     start: Tensor  # [B]     first position of the active window: a hint for caches
     stop: Tensor  # [B]     one past its last position
-    keys: tuple[int, ...]  # a name for each row that stays while it decodes: caches keep by it
+    keys: tuple[int, ...]  # an identity for each row, never used for another: caches keep by it
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,12 @@ class Guided:
 
     def trunk(self, canvas: Canvas) -> Hidden:
         blind = canvas.tokens.masked_fill(canvas.given, self.spec.mask_id)
-        unconditional = replace(canvas, tokens=blind, keys=tuple(~key for key in canvas.keys))
+        unconditional = replace(
+            canvas,
+            tokens=blind,
+            masked=canvas.masked | canvas.given,
+            keys=tuple(~key for key in canvas.keys),
+        )
         seen, unseen = self.model.trunk(canvas), self.model.trunk(unconditional)
         return Hidden((seen, unseen), fresh=seen.fresh)
 

@@ -1,0 +1,6 @@
+"""Caches of keys and values: each wraps a loaded model and is a denoiser itself."""
+
+from unmask.caches.cached import Cached
+from unmask.caches.policies import POLICIES, BlockCache, DelayedCache, DualCache, PrefixCache
+
+__all__ = ["POLICIES", "BlockCache", "Cached", "DelayedCache", "DualCache", "PrefixCache"]

@@ -1,0 +1,330 @@
+"""Golden checkpoints: logits, hidden states, generations, tokenizers and chats of the originals."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from unmask.caches import Cached
+from unmask.conformance.cases import SCORES, KnownDifference, NotOffered
+from unmask.conformance.report import Report
+from unmask.errors import UnmaskError
+from unmask.loop import decode_steps
+from unmask.models.base import Denoiser, ModelSpec
+from unmask.models.guided import Guided
+from unmask.models.load import Loaded, load
+from unmask.models.transformer import block_causal
+from unmask.request import Eos, Request, Settings, prompt_request
+from unmask.rules import Rule
+from unmask.sampling import Sampling
+
+TOLERANCE = 2e-4  # of float32 logits
+
+
+def is_model_folder(folder: Path) -> bool:
+    """A checkpoint with golden outputs beside it."""
+    return (folder / "config.json").is_file() and any(folder.glob("golden_*"))
+
+
+@torch.no_grad()
+def run_model(folder: Path, report: Report) -> None:
+    """Everything golden in one checkpoint folder, in float32."""
+    name = folder.name
+    meta = _json(folder / "golden_meta.json") or {}
+    try:
+        loaded = load(folder, dtype="float32")
+    except UnmaskError as error:
+        report.add(f"{name}/load", "failed", str(error))
+        return
+    report.add(f"{name}/load", *_verdict(_spec_differences(loaded, meta)))
+    if (folder / "golden_forward.npz").is_file():
+        _forward(loaded, meta, report, name)
+    for case in _json(folder / "golden_generate.json") or []:
+        _generation(loaded, case, report, f"{name}/generate/{case['case']}")
+    _text(loaded, _json(folder / "golden_text.json") or {}, report, name)
+
+
+def _spec_differences(loaded: Loaded, meta: dict[str, Any]) -> Iterator[str]:
+    spec = loaded.model.spec
+    if "mask_id" in meta and spec.mask_id != meta["mask_id"]:
+        yield f"mask id: expected {meta['mask_id']}, got {spec.mask_id}"
+    if "eos_id" in meta and spec.eos_id != meta["eos_id"]:
+        yield f"EOS id: expected {meta['eos_id']}, got {spec.eos_id}"
+
+
+def _forward(loaded: Loaded, meta: dict[str, Any], report: Report, name: str) -> None:
+    """Logits of every case, and the hidden states of the first."""
+    notes = {case["case"]: case for case in meta.get("forward_cases", [])}
+    with np.load(loaded.folder / "golden_forward.npz") as stored:
+        arrays = {key: torch.from_numpy(stored[key]) for key in stored.files}
+    cases = sorted({key.split("_")[0] for key in arrays})
+    hidden_file = loaded.folder / "golden_hidden.npz"
+    for case in cases:
+        ids, wanted = arrays[f"{case}_input_ids"], arrays[f"{case}_logits"]
+        real = arrays.get(f"{case}_attention_mask", torch.ones_like(ids)).bool()
+        positions = arrays.get(f"{case}_position_ids")
+        mask = _mask(real, notes.get(case, {}).get("block_length"))
+        states: list[Tensor] = []
+        hooks = _watch(loaded.model.module, states)
+        hidden = loaded.model.module(ids, positions, mask)
+        for hook in hooks:
+            hook.remove()
+        compared = real if positions is not None else torch.ones_like(real)
+        logits = loaded.model.module.logits(hidden)
+        verdict = _verdict(_far(logits[compared], wanted[compared], "logits"))
+        report.add(f"{name}/forward/{case}", *verdict)
+        if case == "c0" and hidden_file.is_file():
+            report.add(f"{name}/hidden", *_verdict(_hidden(hidden_file, [*states, hidden])))
+
+
+def _mask(real: Tensor, block: int | None) -> Tensor | None:
+    mask = None if bool(real.all()) else real[:, None, None]
+    if block is not None:
+        place = torch.arange(real.shape[-1])[None]
+        blocks = block_causal(place, place, block)[:, None]
+        mask = blocks if mask is None else mask & blocks
+    return mask
+
+
+def _watch(module: nn.Module, states: list[Tensor]) -> list[Any]:
+    """Collect the input of every layer."""
+    layers = module.get_submodule("layers")
+    assert isinstance(layers, nn.ModuleList)
+    return [
+        layer.register_forward_pre_hook(lambda _, inputs: states.append(inputs[0]))
+        for layer in layers
+    ]
+
+
+def _hidden(file: Path, states: list[Tensor]) -> Iterator[str]:
+    with np.load(file) as stored:
+        wanted = [torch.from_numpy(stored[key]) for key in sorted(stored.files)]
+    if len(wanted) != len(states):
+        yield f"expected {len(wanted)} hidden states, got {len(states)}"
+        return
+    for number, (found, golden) in enumerate(zip(states, wanted, strict=True)):
+        yield from _far(found, golden, f"h{number}")
+
+
+def _far(found: Tensor, wanted: Tensor, what: str) -> Iterator[str]:
+    if found.shape != wanted.shape:
+        yield f"{what}: expected shape {tuple(wanted.shape)}, got {tuple(found.shape)}"
+        return
+    distance = float((found - wanted).abs().max())
+    if not distance <= TOLERANCE:
+        yield f"{what} differ by {distance:.1e}, more than {TOLERANCE:.0e}"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How to decode a golden generation."""
+
+    rule: str
+    length: int
+    block: int | None = None
+    eos: Eos = "keep"
+    cache: str | None = None
+    guidance: float = 0.0
+    sampling: Sampling = field(default_factory=Sampling)
+    seed: int = 0
+    attention_block: int | None = None  # for block-causal models
+
+
+def _generation(loaded: Loaded, case: dict[str, Any], report: Report, name: str) -> None:
+    try:
+        plan = _plan(loaded, case)
+        verdict = _verdict(_generation_differences(loaded, case, plan))
+        report.add(name, *verdict)
+    except NotOffered as reason:
+        report.add(name, "not offered", str(reason))
+    except KnownDifference as reason:
+        report.add(name, "known difference", str(reason))
+    except UnmaskError as error:
+        report.add(name, "failed", f"{type(error).__name__}: {error}")
+
+
+def _plan(loaded: Loaded, case: dict[str, Any]) -> Plan:
+    params, source = case["params"], case["source"]
+    if case.get("rng") and params.get("alg") != "origin":
+        raise KnownDifference("depends on the order in which upstream draws random numbers")
+    if loaded.family.name == "sdar":
+        return _sdar_plan(params)
+    if loaded.family.name == "llada2":
+        return _llada2_plan(params)
+    if loaded.family.name == "dream":
+        return _dream_plan(params, case)
+    if "Fast-dLLM" in source or "LLaDA" in source:
+        return _llada_plan(params, case["case"])
+    raise NotOffered(f"the sampler of {source} is not known here")
+
+
+def _llada_plan(p: dict[str, Any], name: str) -> Plan:
+    rule = f"confidence | static({p['steps']})"
+    if p.get("threshold") is not None:
+        rule = f"confidence | threshold({p['threshold']}, test=ge)"
+    cache = next((kind for kind in ("prefix", "dual") if f"{kind}_cache" in name), None)
+    block = p["block_length"] if p["block_length"] < p["gen_length"] else None
+    guidance = p.get("cfg_scale") or 0.0
+    return Plan(rule, p["gen_length"], block, cache=cache, guidance=guidance)
+
+
+def _dream_plan(p: dict[str, Any], case: dict[str, Any]) -> Plan:
+    if "block_length" in p:
+        raise KnownDifference(
+            "upstream forces the first token of every block from the block's full forward, "
+            "whatever its confidence, and shifts within the slice"
+        )
+    length, steps = p["max_new_tokens"], p["steps"]
+    if p["alg"] == "confidence_threshold":
+        rule = f"confidence | threshold({p['threshold']}, test=ge) | cap(1, steps={steps})"
+    elif p["alg"] == "origin":
+        rule = f"confidence | origin({steps}, eps={p['eps']})"
+    else:
+        rule = f"{SCORES[p['alg']]} | timesteps({steps}, eps={p['eps']})"
+    sampling = Sampling(0.0, p.get("top_p") or 1.0, p.get("top_k") or 0, tempered=True)
+    return Plan(rule, length, sampling=sampling, seed=case.get("torch_manual_seed", 0))
+
+
+def _llada2_plan(p: dict[str, Any]) -> Plan:
+    least = max(1, p["block_length"] // p["steps"])
+    rule = f"confidence | threshold({p['threshold']}) | floor({least})"
+    eos: Eos = "stop" if p.get("eos_early_stop") else "keep"
+    return Plan(rule, p["gen_length"], eos=eos, cache="block", attention_block=p["block_length"])
+
+
+def _sdar_plan(p: dict[str, Any]) -> Plan:
+    if p["remasking_strategy"] != "sequential":
+        raise KnownDifference("depends on the order in which upstream draws random numbers")
+    count = max(1, p["block_length"] // p["denoising_steps"])
+    rule = f"confidence | ar(2, k={count})"  # no probability reaches 2: the leftmost k
+    return Plan(rule, p["gen_length"], cache="block", attention_block=p["block_length"])
+
+
+def _generation_differences(loaded: Loaded, case: dict[str, Any], plan: Plan) -> Iterator[str]:
+    """Ids and forwards of a golden generation, cached and not where the cache is exact."""
+    plain = loaded.model
+    if plan.attention_block is not None:
+        plain = plain.with_block(plan.attention_block)
+    model: Denoiser = plain if plan.cache is None else Cached(plain, plan.cache)
+    if plan.guidance:
+        model = Guided(model, plan.guidance)
+    yield from _compare(model, case, plan)
+    if plan.cache == "block":
+        yield from (f"without cache: {what}" for what in _compare(plain, case, plan))
+
+
+def _compare(model: Denoiser, case: dict[str, Any], plan: Plan) -> Iterator[str]:
+    # Upstream leaves the mask token in the softmax, so the comparison does too.
+    settings = Settings(Rule.parse(plan.rule), plan.block, plan.eos, plan.sampling, allow_mask=True)
+    real = case.get("attention_mask") or [[1] * len(ids) for ids in case["prompt_ids"]]
+    prompts = [
+        [token for token, there in zip(ids, row, strict=True) if there]
+        for ids, row in zip(case["prompt_ids"], real, strict=True)
+    ]
+    requests = [_request(model, prompt, plan, settings) for prompt in prompts]
+    results = {}
+    for step in decode_steps(model, requests, len(requests)):
+        results.update({result.key: result for result in step.finished})
+    forwards = _useful_forwards(case, model.spec)
+    for row, prompt in enumerate(prompts):
+        found, wanted = results[row].canvas.tolist()[len(prompt) :], _wanted(case, row)
+        if found[: len(wanted)] != wanted:
+            place = next(
+                i for i, pair in enumerate(zip(found, wanted, strict=False)) if len(set(pair)) > 1
+            )
+            yield f"row {row}, answer position {place}: expected {wanted}, got {found}"
+        if forwards is not None and results[row].nfe != forwards:
+            yield f"row {row}: expected {forwards} forwards, got {results[row].nfe}"
+
+
+def _request(model: Denoiser, prompt: list[int], plan: Plan, settings: Settings) -> Request:
+    return prompt_request(model.spec, prompt, plan.length, settings, plan.seed)
+
+
+def _wanted(case: dict[str, Any], row: int) -> list[int]:
+    """The golden answer; upstream may cut it behind EOS, or leave masks behind the length."""
+    if "generated_ids" in case:
+        ids: list[int] = case["generated_ids"][row]
+        return ids
+    ids = case["output_ids"][row][len(case["prompt_ids"][row]) :]
+    return ids[: ids.index(case["mask_id"])] if case["mask_id"] in ids else ids
+
+
+def _useful_forwards(case: dict[str, Any], spec: ModelSpec) -> int | None:
+    """Forwards that had something to decide: not a prefill, nor one over a finished block.
+
+    Upstream's caches run a forward more per block to write keys and values, or because they look
+    only after the second. Their slices begin at the open block; those of block-causal models end
+    with it.
+    """
+    inputs = case.get("forward_inputs")
+    if inputs is None:
+        return None
+    whole = max(len(rows[0]) for rows in inputs)
+    block = case["params"].get("block_length", whole)
+
+    def decides(row: list[int]) -> bool:
+        if spec.block is not None:
+            return spec.mask_id in row[-block:]
+        return spec.mask_id in (row if len(row) == whole else row[:block])
+
+    return sum(decides(rows[0]) for rows in inputs)
+
+
+def _text(loaded: Loaded, golden: dict[str, Any], report: Report, name: str) -> None:
+    for number, case in enumerate(golden.get("tokenize", [])):
+        report.add(f"{name}/tokenize/{number}", *_verdict(_token_differences(loaded, case)))
+    for number, case in enumerate(golden.get("chat", [])):
+        report.add(f"{name}/chat/{number}", *_verdict(_chat_differences(loaded, case)))
+
+
+def _token_differences(loaded: Loaded, case: dict[str, Any]) -> Iterator[str]:
+    tokenizer = loaded.tokenizer
+    pairs = {
+        "ids": tokenizer.encode(case["text"]),
+        "decoded": tokenizer.decode(case["ids"]),
+        "decoded_skip_special": tokenizer.decode(case["ids"], skip_special=True),
+    }
+    for key, found in pairs.items():
+        if key in case and case[key] != found:
+            yield f"{key}: expected {case[key]!r}, got {found!r}"
+
+
+def _chat_differences(loaded: Loaded, case: dict[str, Any]) -> Iterator[str]:
+    rendered = loaded.tokenizer.render(case["messages"])
+    if rendered != case["rendered"]:
+        yield f"rendered: expected {case['rendered']!r}, got {rendered!r}"
+    ids = loaded.tokenizer.encode_chat(case["messages"])
+    if ids != case["ids"]:
+        yield f"ids: expected {case['ids']}, got {ids}"
+    if "output_ids" in case and case.get("robust", True):
+        golden = {"prompt_ids": [case["ids"]], "params": case["params"], "source": "", "case": ""}
+        golden |= {"output_ids": [case["ids"] + case["output_ids"]], "mask_id": -1}
+        family = loaded.family.name
+        plan = _dream_plan(case["params"], golden) if family == "dream" else None
+        yield from _compare(loaded.model, golden, plan or _llada_plan(case["params"], ""))
+        text = loaded.tokenizer.decode(case["output_ids"], skip_special=True)
+        if text != case.get("output_text_skip_special", text):
+            yield f"output text: expected {case['output_text_skip_special']!r}, got {text!r}"
+
+
+def _verdict(differences: Iterator[str]) -> tuple[Any, str]:
+    reason = next(differences, "")
+    return ("failed" if reason else "passed"), reason
+
+
+def _json(file: Path) -> Any:
+    return json.loads(file.read_text()) if file.is_file() else None
+
+
+def folders(root: Path) -> Sequence[Path]:
+    """The model folders of a golden folder: itself, or those below it."""
+    inside = sorted(folder for folder in root.iterdir() if is_model_folder(folder))
+    return [root] if is_model_folder(root) else inside

@@ -1,0 +1,51 @@
+"""The differences between model families, as data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class Experts:
+    """A mixture-of-experts MLP and how its router chooses."""
+
+    count: int
+    top_k: int
+    width: int  # hidden size of one expert
+    shared_width: int = 0  # of the expert that every token visits; 0: none
+    scoring: Literal["softmax", "sigmoid"] = "softmax"
+    normalise: bool = False  # make the chosen weights sum to 1
+    scale: float = 1.0  # and then multiply them
+    groups: int = 1  # experts compete in groups: the best `top_groups` groups remain
+    top_groups: int = 1
+    bias: bool = False  # a learned bias on the scores
+    bias_in_weight: bool = False  # whether it also counts in the weight, not only in the choice
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """A pre-norm transformer with rotary positions and gated MLPs; what the families vary."""
+
+    vocab_size: int  # rows of the embedding and of the head
+    hidden: int
+    layers: int
+    heads: int
+    kv_heads: int
+    head_dim: int
+    mlp: int  # hidden size of the dense MLP
+    norm_eps: float
+    rope_theta: float
+    rotary_dim: int  # how many of head_dim are rotated, in half-split layout
+    rope_in_float32: bool = False  # LLaDA rotates queries and keys in float32
+    qkv_bias: bool = False
+    qk_norm: bool = False  # RMS norm of every query and key head
+    tied: bool = False  # the head is the embedding
+    experts: Experts | None = None
+    dense_layers: frozenset[int] = frozenset()  # layers without experts, where there are any
+    block: int | None = None  # block-causal attention of this width; None: full
+    shift: bool = False  # the output at i - 1 predicts token i
+
+    def has_experts(self, layer: int) -> bool:
+        """Whether a layer's MLP is a mixture of experts."""
+        return self.experts is not None and layer not in self.dense_layers

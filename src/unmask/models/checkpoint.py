@@ -1,0 +1,178 @@
+"""Checkpoint folders: config, safetensors files and their index, read shard by shard."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from torch import Tensor, nn
+
+from unmask.errors import ModelError
+from unmask.models.families import Source, Target
+
+INDEX, SINGLE = "model.safetensors.index.json", "model.safetensors"
+KEPT_IN_FLOAT32 = "mlp.bias"  # of a router: it decides by small differences
+IGNORED = ("rotary_emb.inv_freq", "rotary_pos_emb.inv_freq")  # buffers that old savers left behind
+
+
+class Checkpoint:
+    """Which tensor lies in which file of a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.files = dict(self._locate())
+
+    def _locate(self) -> Iterator[tuple[str, Path]]:
+        """Every tensor's name and file."""
+        single, index = self.folder / SINGLE, self.folder / INDEX
+        if index.is_file():
+            where = read_json(index).get("weight_map")
+            if not isinstance(where, dict):
+                raise ModelError(f"{index}: the key 'weight_map' is missing")
+            for file in sorted(set(where.values())):
+                if not (self.folder / file).is_file():
+                    raise ModelError(f"{index} names {file!r}, which is not in {self.folder}")
+            yield from ((name, self.folder / file) for name, file in where.items())
+        elif single.is_file():
+            with open_file(single) as tensors:
+                yield from ((name, single) for name in tensors.keys())  # noqa: SIM118
+        else:
+            others = [file.name for file in sorted(self.folder.glob("*.bin"))]
+            hint = f"; {others[0]} must be converted to safetensors first" if others else ""
+            raise ModelError(f"{self.folder} holds neither {SINGLE} nor {INDEX}{hint}")
+
+    def resolve(self, name: str) -> str:
+        """The name under which a tensor is stored: with or without the leading `model.`."""
+        for spelled in (name, name.removeprefix("model."), f"model.{name}"):
+            if spelled in self.files:
+                return spelled
+        near = _nearest(name, self.files)
+        hint = f"; the nearest is {near!r}" if near else ""
+        raise ModelError(f"{self.folder}: the tensor {name!r} is missing{hint}")
+
+    def fill(
+        self,
+        module: nn.Module,
+        plan: Iterable[tuple[Target, Source]],
+        dtype: torch.dtype | None,
+        device_of: dict[str, torch.device],
+    ) -> None:
+        """Load every parameter of a module on the meta device, one file at a time.
+
+        A tensor that keeps its dtype on the CPU stays mapped to its file; others are copied one
+        by one, so that nothing but the weights and one tensor is in memory.
+        """
+        jobs: dict[Path, list[tuple[Target, Source, str]]] = defaultdict(list)
+        for target, source in plan:
+            stored = self.resolve(source.name)
+            jobs[self.files[stored]].append((target, source, stored))
+        self._check_all_used({stored for work in jobs.values() for *_, stored in work})
+        shapes = {name: p.shape for name, p in module.named_parameters()}
+        for file in sorted(jobs):
+            with open_file(file) as tensors:
+                for target, source, stored in jobs[file]:
+                    value = self._read(tensors, file, stored, source, target, shapes[target.name])
+                    wanted = dtype or value.dtype
+                    if target.name.endswith(KEPT_IN_FLOAT32):
+                        wanted = torch.float32
+                    _place(module, target, value, wanted, device_of[target.name], shapes)
+
+    def _read(
+        self,
+        tensors: Any,
+        file: Path,
+        stored: str,
+        source: Source,
+        target: Target,
+        shape: torch.Size,
+    ) -> Tensor:
+        """One tensor, checked against the shape it must have."""
+        try:
+            piece = tensors.get_slice(stored)
+            found = tuple(piece.get_shape())
+            expected = tuple(shape) if target.index is None else tuple(shape[1:])
+            rows = source.rows
+            if rows is None:
+                if found != expected:
+                    raise ModelError(
+                        f"{file}: the tensor {stored!r} has shape {found}, config.json asks for "
+                        f"{expected}"
+                    )
+                value: Tensor = tensors.get_tensor(stored)
+                return value
+            if len(found) != 2 or rows[1] > found[0] or found[1] != expected[1]:
+                raise ModelError(
+                    f"{file}: the tensor {stored!r} has shape {found}, config.json asks for at "
+                    f"least {rows[1]} rows of {expected[1]}"
+                )
+            part: Tensor = piece[rows[0] : rows[1]]
+            return part
+        except SafetensorError as error:
+            raise ModelError(f"{file}: cannot read {stored!r} ({error}); fetch it again") from None
+
+    def _check_all_used(self, used: set[str]) -> None:
+        extra = [name for name in self.files if name not in used and not name.endswith(IGNORED)]
+        if extra:
+            more = f" and {len(extra) - 1} more" if len(extra) > 1 else ""
+            raise ModelError(
+                f"{self.files[extra[0]]}: the tensor {extra[0]!r}{more} has no place in the model "
+                "that config.json describes"
+            )
+
+
+def _place(
+    module: nn.Module,
+    target: Target,
+    value: Tensor,
+    dtype: torch.dtype,
+    device: torch.device,
+    shapes: dict[str, torch.Size],
+) -> None:
+    """Put a tensor into a parameter, or into one slice of it."""
+    owner, _, leaf = target.name.rpartition(".")
+    parent = module.get_submodule(owner)
+    value = value.to(device=device, dtype=dtype)
+    if target.index is None:
+        setattr(parent, leaf, nn.Parameter(value, requires_grad=False))
+        return
+    whole = getattr(parent, leaf)
+    if whole.is_meta:
+        whole = torch.empty(shapes[target.name], dtype=dtype, device=device)
+        setattr(parent, leaf, nn.Parameter(whole, requires_grad=False))
+    getattr(parent, leaf).data[target.index] = value
+
+
+def open_file(file: Path) -> Any:
+    """A safetensors file, opened and mapped; a broken one is named."""
+    try:
+        return safe_open(file, framework="pt")
+    except (SafetensorError, OSError) as error:
+        raise ModelError(
+            f"{file}: not a whole safetensors file ({error}); fetch it again"
+        ) from None
+
+
+def read_json(file: Path) -> dict[str, Any]:
+    """A JSON object; a missing or broken file is named."""
+    if not file.is_file():
+        raise ModelError(f"{file} is missing; give the folder of a released checkpoint")
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise ModelError(f"{file} is no JSON: {error}") from None
+    if not isinstance(found, dict):
+        raise ModelError(f"{file} must hold an object, got {type(found).__name__}")
+    return found
+
+
+def _nearest(name: str, known: Iterable[str]) -> str | None:
+    """A tensor with the same last words, or the most similar name."""
+    from difflib import get_close_matches
+
+    found = get_close_matches(name, list(known), n=1, cutoff=0.6)
+    return found[0] if found else None

@@ -1,0 +1,353 @@
+"""The families of released checkpoints: how to read their config and name their tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from unmask.errors import ModelError, UnknownName
+from unmask.models.architecture import Architecture, Experts
+
+
+class Config:
+    """A config.json whose missing or unsupported keys are named."""
+
+    def __init__(self, values: dict[str, Any], file: str) -> None:
+        self.values = values
+        self.file = file
+
+    def need(self, key: str) -> Any:
+        """A value that must be there."""
+        if self.values.get(key) is None:
+            raise ModelError(f"{self.file}: the key {key!r} is missing; {self.family} needs it")
+        return self.values[key]
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """A value that may be missing or null."""
+        value = self.values.get(key)
+        return default if value is None else value
+
+    def refuse(self, **unsupported: Any) -> None:
+        """Raise where a key has a value other than the one that this implementation stands for."""
+        for key, expected in unsupported.items():
+            found = self.get(key, expected)
+            if found != expected:
+                raise ModelError(
+                    f"{self.file}: {key} is {found!r}; only {expected!r} is supported for "
+                    f"{self.family}"
+                )
+
+    @property
+    def family(self) -> str:
+        """What the config says it is, for messages."""
+        return str((self.values.get("architectures") or [self.values.get("model_type")])[0])
+
+    @property
+    def rope_theta(self) -> float:
+        """From either of the places that transformers 4 and 5 write it to."""
+        parameters = self.get("rope_parameters", {})
+        self.refuse(rope_scaling=None)
+        kind = parameters.get("rope_type", "default")
+        if kind != "default":
+            raise ModelError(f"{self.file}: rope_type {kind!r} is not supported, only 'default'")
+        return float(parameters.get("rope_theta") or self.need("rope_theta"))
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a tensor comes from: a tensor of the file, or some rows of it."""
+
+    name: str
+    rows: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where it goes: a parameter of the transformer, or one slice of it."""
+
+    name: str
+    index: int | None = None
+
+
+Tensors = Iterator[tuple[Target, Source]]
+
+
+@dataclass(frozen=True)
+class Family:
+    """One family: its class names, its reader, its tensor names, and what no file says."""
+
+    name: str
+    architectures: tuple[str, ...]
+    model_types: tuple[str, ...]
+    examples: str
+    read: Callable[[Config], Architecture]
+    tensors: Callable[[Architecture], Tensors]
+    mask_id: int | None = None  # where neither config nor tokenizer has one
+    end_tokens: tuple[str, ...] = ()  # besides EOS: what ends a turn
+
+
+def _read_llada(c: Config) -> Architecture:
+    c.refuse(block_type="llama", layer_norm_type="rms", activation_type="silu", rope=True)
+    c.refuse(alibi=False, attention_layer_norm=False, input_emb_norm=False, scale_logits=False)
+    c.refuse(include_bias=False, bias_for_layer_norm=False, block_group_size=1)
+    hidden, heads = c.need("d_model"), c.need("n_heads")
+    kv_heads = c.get("n_kv_heads", 1 if c.get("multi_query_attention") else heads)
+    return Architecture(
+        vocab_size=c.get("embedding_size", c.values.get("vocab_size")) or c.need("vocab_size"),
+        hidden=hidden,
+        layers=c.need("n_layers"),
+        heads=heads,
+        kv_heads=kv_heads,
+        head_dim=hidden // heads,
+        mlp=c.get("mlp_hidden_size", int(c.get("mlp_ratio", 4) * hidden)),
+        norm_eps=c.get("rms_norm_eps", 1e-5),
+        rope_theta=c.get("rope_theta", 10000.0),
+        rotary_dim=hidden // heads,
+        rope_in_float32=c.get("rope_full_precision", True),
+        qkv_bias=c.get("include_qkv_bias", False),
+        tied=c.get("weight_tying", True),
+    )
+
+
+def _llada_tensors(arch: Architecture) -> Tensors:
+    top = "model.transformer."
+    yield Target("embed.weight"), Source(f"{top}wte.weight")
+    yield Target("norm.weight"), Source(f"{top}ln_f.weight")
+    if not arch.tied:
+        yield Target("head.weight"), Source(f"{top}ff_out.weight")
+    names = {
+        "attn_norm": "attn_norm",
+        "attn.q": "q_proj",
+        "attn.k": "k_proj",
+        "attn.v": "v_proj",
+        "attn.o": "attn_out",
+        "mlp_norm": "ff_norm",
+        "mlp.gate": "ff_proj",
+        "mlp.up": "up_proj",
+        "mlp.down": "ff_out",
+    }
+    for layer in range(arch.layers):
+        for mine, theirs in names.items():
+            source = f"{top}blocks.{layer}.{theirs}"
+            yield Target(f"layers.{layer}.{mine}.weight"), Source(f"{source}.weight")
+            if arch.qkv_bias and mine in ("attn.q", "attn.k", "attn.v"):
+                yield Target(f"layers.{layer}.{mine}.bias"), Source(f"{source}.bias")
+
+
+def _read_qwen(c: Config, **more: Any) -> Architecture:
+    """What Dream, SDAR and LLaDA-MoE share: the names of transformers' Llama-like configs."""
+    c.refuse(hidden_act="silu", use_sliding_window=False)
+    hidden, heads = c.need("hidden_size"), c.need("num_attention_heads")
+    head_dim = c.get("head_dim", hidden // heads)
+    rotary = int(head_dim * c.get("partial_rotary_factor", 1.0))
+    fields: dict[str, Any] = {
+        "vocab_size": c.need("vocab_size"),
+        "hidden": hidden,
+        "layers": c.need("num_hidden_layers"),
+        "heads": heads,
+        "kv_heads": c.get("num_key_value_heads", heads),
+        "head_dim": head_dim,
+        "mlp": c.get("intermediate_size", 0),
+        "norm_eps": c.get("rms_norm_eps", 1e-6),
+        "rope_theta": c.rope_theta,
+        "rotary_dim": rotary,
+        "tied": c.get("tie_word_embeddings", False),
+    }
+    return Architecture(**{**fields, **more})
+
+
+def _qwen_tensors(arch: Architecture) -> Tensors:
+    yield Target("embed.weight"), Source("model.embed_tokens.weight")
+    yield Target("norm.weight"), Source("model.norm.weight")
+    if not arch.tied:
+        yield Target("head.weight"), Source("lm_head.weight")
+    for layer in range(arch.layers):
+        mine, theirs = f"layers.{layer}.", f"model.layers.{layer}."
+        yield Target(f"{mine}attn_norm.weight"), Source(f"{theirs}input_layernorm.weight")
+        yield Target(f"{mine}mlp_norm.weight"), Source(f"{theirs}post_attention_layernorm.weight")
+        for part in "qkvo":
+            source = f"{theirs}self_attn.{part}_proj"
+            yield Target(f"{mine}attn.{part}.weight"), Source(f"{source}.weight")
+            if arch.qkv_bias and part != "o":
+                yield Target(f"{mine}attn.{part}.bias"), Source(f"{source}.bias")
+        if arch.qk_norm:
+            for part in "qk":
+                source = f"{theirs}self_attn.{part}_norm.weight"
+                yield Target(f"{mine}attn.{part}_norm.weight"), Source(source)
+        yield from _mlp_tensors(arch, layer, f"{theirs}mlp.", f"{theirs}shared_expert.")
+
+
+def _mlp_tensors(arch: Architecture, layer: int, mlp: str, shared: str) -> Tensors:
+    """A dense MLP, or a router with its experts and the shared one."""
+    mine = f"layers.{layer}."
+    if not arch.has_experts(layer):
+        for part in ("gate", "up", "down"):
+            yield Target(f"{mine}mlp.{part}.weight"), Source(f"{mlp}{part}_proj.weight")
+        return
+    assert arch.experts is not None
+    yield Target(f"{mine}mlp.router"), Source(f"{mlp}gate.weight")
+    if arch.experts.bias:
+        yield Target(f"{mine}mlp.bias"), Source(f"{mlp}gate.expert_bias")
+    for part in ("gate", "up", "down"):
+        for expert in range(arch.experts.count):
+            source = f"{mlp}experts.{expert}.{part}_proj.weight"
+            yield Target(f"{mine}mlp.{part}", expert), Source(source)
+        if arch.experts.shared_width:
+            yield Target(f"{mine}shared.{part}.weight"), Source(f"{shared}{part}_proj.weight")
+
+
+def _read_dream(c: Config) -> Architecture:
+    return _read_qwen(c, qkv_bias=c.get("attention_bias", True), shift=True)
+
+
+def _read_sdar(c: Config) -> Architecture:
+    c.refuse(attention_bias=False)
+    return _read_qwen(c, qk_norm=True, block=c.get("block_size", 4))
+
+
+def _read_llada_moe(c: Config) -> Architecture:
+    c.refuse(attention_bias=False, clip_qkv=None, moe_router_score_function="softmax")
+    c.refuse(router_num_group=None, router_topk_group=None)
+    layers = c.need("num_hidden_layers")
+    pattern = c.get("moe_layer_freq", [1] * layers)
+    if isinstance(pattern, int):
+        pattern = [int(layer % pattern == 0) for layer in range(layers)]
+    experts = Experts(
+        count=c.need("num_experts"),
+        top_k=c.need("num_experts_per_tok"),
+        width=c.need("expert_intermediate_size"),
+        shared_width=c.get("shared_expert_intermediate_size", 0),
+        bias=c.get("moe_router_enable_expert_bias", False),
+        bias_in_weight=True,
+    )
+    return _read_qwen(
+        c,
+        mlp=c.get("dense_intermediate_size", 0),
+        norm_eps=c.get("rms_norm_eps", 1e-5),
+        qk_norm=c.get("qk_layernorm", True),
+        experts=experts,
+        dense_layers=frozenset(i for i, has in enumerate(pattern) if not has),
+    )
+
+
+def _read_llada2(c: Config) -> Architecture:
+    c.refuse(use_qkv_bias=False, use_bias=False, score_function="sigmoid")
+    c.refuse(using_split_qkv_in_self_attention=False, norm_head=False)
+    width = c.need("moe_intermediate_size")
+    experts = Experts(
+        count=c.need("num_experts"),
+        top_k=c.need("num_experts_per_tok"),
+        width=width,
+        shared_width=width * c.get("num_shared_experts", 0),
+        scoring="sigmoid",
+        normalise=c.get("norm_topk_prob", True),
+        scale=c.get("routed_scaling_factor", 1.0),
+        groups=c.get("n_group", 1),
+        top_groups=c.get("topk_group", 1),
+        bias=c.get("moe_router_enable_expert_bias", True),
+    )
+    return _read_qwen(
+        c,
+        qk_norm=c.get("use_qk_norm", True),
+        experts=experts,
+        dense_layers=frozenset(range(c.get("first_k_dense_replace", 0))),
+        block=c.get("block_length", 32),
+    )
+
+
+def _llada2_tensors(arch: Architecture) -> Tensors:
+    yield Target("embed.weight"), Source("model.word_embeddings.weight")
+    yield Target("norm.weight"), Source("model.norm.weight")
+    if not arch.tied:
+        yield Target("head.weight"), Source("lm_head.weight")
+    wide, narrow = arch.heads * arch.head_dim, arch.kv_heads * arch.head_dim
+    rows = {"q": (0, wide), "k": (wide, wide + narrow), "v": (wide + narrow, wide + 2 * narrow)}
+    for layer in range(arch.layers):
+        mine, theirs = f"layers.{layer}.", f"model.layers.{layer}."
+        yield Target(f"{mine}attn_norm.weight"), Source(f"{theirs}input_layernorm.weight")
+        yield Target(f"{mine}mlp_norm.weight"), Source(f"{theirs}post_attention_layernorm.weight")
+        for part, span in rows.items():
+            source = Source(f"{theirs}attention.query_key_value.weight", span)
+            yield Target(f"{mine}attn.{part}.weight"), source
+        yield Target(f"{mine}attn.o.weight"), Source(f"{theirs}attention.dense.weight")
+        if arch.qk_norm:
+            for part, word in (("q", "query"), ("k", "key")):
+                source = Source(f"{theirs}attention.{word}_layernorm.weight")
+                yield Target(f"{mine}attn.{part}_norm.weight"), source
+        yield from _mlp_tensors(arch, layer, f"{theirs}mlp.", f"{theirs}mlp.shared_experts.")
+
+
+FAMILIES: tuple[Family, ...] = (
+    Family(
+        "llada",
+        ("LLaDAModelLM",),
+        (),
+        "LLaDA-8B-Base, LLaDA-8B-Instruct, LLaDA-1.5, iLLaDA-8B",
+        _read_llada,
+        _llada_tensors,
+        mask_id=126336,
+        end_tokens=("<|eot_id|>",),
+    ),
+    Family(
+        "dream",
+        ("DreamModel", "DreamForCausalLM"),
+        ("Dream", "dream"),
+        "Dream-v0-Base-7B, Dream-v0-Instruct-7B, Dream-Coder-v0, DiffuCoder-7B",
+        _read_dream,
+        _qwen_tensors,
+        mask_id=151666,
+        end_tokens=("<|im_end|>",),
+    ),
+    Family(
+        "llada-moe",
+        ("LLaDAMoEModelLM", "LLaDAMoEModel"),
+        (),
+        "LLaDA-MoE-7B-A1B-Base, LLaDA-MoE-7B-A1B-Instruct",
+        _read_llada_moe,
+        _qwen_tensors,
+        mask_id=156895,
+        end_tokens=("<|role_end|>",),
+    ),
+    Family(
+        "llada2",
+        ("LLaDA2MoeModelLM",),
+        ("llada2_moe",),
+        "LLaDA2.0-mini, LLaDA2.0-flash, LLaDA2.1",
+        _read_llada2,
+        _llada2_tensors,
+        mask_id=156895,
+        end_tokens=("<|role_end|>",),
+    ),
+    Family(
+        "sdar",
+        ("SDARForCausalLM",),
+        ("sdar",),
+        "SDAR-1.7B-Chat, SDAR-4B-Chat, SDAR-8B-Chat",
+        _read_sdar,
+        _qwen_tensors,
+        mask_id=151669,
+        end_tokens=("<|im_end|>",),
+    ),
+)
+
+
+def family_of(config: Config) -> Family:
+    """By `architectures` first, by `model_type` second: two families call themselves llada."""
+    names = config.values.get("architectures") or []
+    for family in FAMILIES:
+        if any(name in family.architectures for name in names):
+            return family
+    kind = config.values.get("model_type")
+    if not names:
+        for family in FAMILIES:
+            if kind in family.model_types:
+                return family
+        if kind == "llada":  # dense and MoE share the type, but no key
+            wanted = "llada-moe" if "num_experts" in config.values else "llada"
+            return next(family for family in FAMILIES if family.name == wanted)
+    known = [name for family in FAMILIES for name in family.architectures]
+    given = names[0] if names else kind
+    if given is None:
+        raise ModelError(f"{config.file}: neither 'architectures' nor 'model_type' is there")
+    raise UnknownName(f"architecture in {config.file}", str(given), known)

@@ -1,0 +1,198 @@
+"""`unmask.load`: a released checkpoint folder, or a hub id, as a denoiser with its tokenizer."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from unmask.errors import ModelError
+from unmask.models.base import ModelSpec
+from unmask.models.checkpoint import Checkpoint, read_json
+from unmask.models.families import Config, Family, family_of
+from unmask.models.pretrained import Pretrained
+from unmask.models.transformer import Transformer
+from unmask.tokenizer import Tokenizer
+
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A model and what turns text into its tokens; unpacks as `model, tokenizer`."""
+
+    model: Pretrained
+    tokenizer: Tokenizer
+    family: Family
+    folder: Path
+
+    def __iter__(self) -> Any:
+        return iter((self.model, self.tokenizer))
+
+
+def load(
+    source: str | os.PathLike[str],
+    *,
+    device: str | torch.device = "cpu",
+    dtype: str | torch.dtype | None = None,
+    mask_id: int | None = None,
+    block: int | None = None,
+    compile: bool = False,
+    device_map: str | dict[str, Any] | None = None,
+    revision: str | None = None,
+    token: str | None = None,
+) -> Loaded:
+    """Load a checkpoint of the LLaDA, Dream, LLaDA-MoE, LLaDA2 or SDAR family.
+
+    Args:
+        source: a folder, or a hub id such as `GSAI-ML/LLaDA-8B-Instruct`.
+        device: where the weights go.
+        dtype: float32, bfloat16 or float16; None keeps what is stored.
+        mask_id: the mask token, if neither config nor tokenizer names the right one.
+        block: for block-causal families, another block width than the config's.
+        compile: run the transformer through torch.compile.
+        device_map: spread the layers over devices, through accelerate ("auto", or a mapping).
+        revision: of the hub repository.
+        token: for gated hub repositories.
+    """
+    folder = find_folder(source, revision, token)
+    config = Config(read_json(folder / "config.json"), str(folder / "config.json"))
+    family = family_of(config)
+    arch = family.read(config)
+    if block is not None and arch.block is None:
+        raise ModelError(
+            f"{family.name} attends to everything at once; give the block to decode(), not load()"
+        )
+    tokenizer = Tokenizer.load(folder)
+    spec = _spec(folder, config, family, tokenizer, arch.vocab_size, mask_id, block or arch.block)
+    with torch.device("meta"):
+        module = Transformer(arch)
+    places = _places(module, torch.device(device), device_map)
+    checkpoint = Checkpoint(folder)
+    checkpoint.fill(module, family.tensors(arch), _dtype(dtype), places)
+    module.eval()
+    if device_map is not None:
+        _dispatch(module, places)
+    if compile:
+        module.forward = torch.compile(module.forward)  # type: ignore[method-assign]
+    return Loaded(Pretrained(module, spec), tokenizer, family, folder)
+
+
+def find_folder(
+    source: str | os.PathLike[str], revision: str | None = None, token: str | None = None
+) -> Path:
+    """The checkpoint's folder: local as it is, a hub id downloaded once."""
+    folder = Path(source).expanduser()
+    if folder.is_dir():
+        return folder
+    name = os.fspath(source)
+    if name.count("/") != 1 or name.startswith((".", "/", "~")):
+        raise ModelError(
+            f"{name!r} is no folder; give the folder of a checkpoint, or a hub id like "
+            "'GSAI-ML/LLaDA-8B-Instruct'"
+        )
+    try:
+        from huggingface_hub import snapshot_download
+    except ImportError:
+        raise ModelError(
+            f"{name!r} is no folder, and to download it 'huggingface_hub' must be installed"
+        ) from None
+    try:
+        wanted = ["*.json", "*.safetensors", "*.txt", "*.jinja"]
+        return Path(snapshot_download(name, revision=revision, token=token, allow_patterns=wanted))
+    except Exception as error:
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise ModelError(
+            f"{name!r} is no folder here and cannot be fetched ({reason}); check the name and the "
+            "network, or download it elsewhere and give its folder"
+        ) from None
+
+
+def _spec(
+    folder: Path,
+    config: Config,
+    family: Family,
+    tokenizer: Tokenizer,
+    vocab_size: int,
+    mask_id: int | None,
+    block: int | None,
+) -> ModelSpec:
+    """The special tokens: the caller's word, then the config's, the tokenizer's, the family's."""
+    candidates = (
+        mask_id,
+        config.get("mask_token_id"),
+        tokenizer.token_id("mask_token"),
+        family.mask_id,
+    )
+    mask = next(number for number in candidates if number is not None)
+    if not 0 <= mask < vocab_size:
+        raise ModelError(
+            f"{folder}: mask token {mask} lies outside the vocabulary 0..{vocab_size - 1}; give "
+            "the right one as mask_id"
+        )
+    generation = folder / "generation_config.json"
+    listed = [
+        *_ids(config.get("eos_token_id")),
+        *_ids(read_json(generation).get("eos_token_id") if generation.is_file() else None),
+        *_ids(tokenizer.token_id("eos_token")),
+    ]
+    if not listed:
+        raise ModelError(f"{config.file}: the key 'eos_token_id' is missing, and no file has it")
+    ends = [tokenizer.token_id(name) for name in family.end_tokens]
+    stops = dict.fromkeys([*listed, *(end for end in ends if end is not None)])
+    return ModelSpec(mask, vocab_size, listed[0], tuple(stops), str(folder.name), block)
+
+
+def _ids(value: Any) -> list[int]:
+    if value is None:
+        return []
+    return [int(v) for v in value] if isinstance(value, list) else [int(value)]
+
+
+def _dtype(dtype: str | torch.dtype | None) -> torch.dtype | None:
+    if isinstance(dtype, str):
+        if dtype not in DTYPES:
+            raise ModelError(f"dtype must be one of {', '.join(DTYPES)}, got {dtype!r}")
+        return DTYPES[dtype]
+    return dtype
+
+
+def _places(
+    module: Transformer, device: torch.device, device_map: str | dict[str, Any] | None
+) -> dict[str, torch.device]:
+    """The device of every parameter."""
+    names = [name for name, _ in module.named_parameters()]
+    if device_map is None:
+        return dict.fromkeys(names, device)
+    accelerate = _accelerate()
+    if isinstance(device_map, str):
+        if device_map != "auto":
+            raise ModelError(f"device_map must be 'auto' or a mapping, got {device_map!r}")
+        device_map = accelerate.infer_auto_device_map(module, no_split_module_classes=["Layer"])
+    assert isinstance(device_map, dict)
+    places = {}
+    for name in names:
+        owners = [key for key in device_map if key == "" or f"{name}.".startswith(f"{key}.")]
+        if not owners:
+            raise ModelError(f"device_map places no {name!r}; it must cover every layer")
+        places[name] = torch.device(device_map[max(owners, key=len)])
+    return places
+
+
+def _dispatch(module: Transformer, places: dict[str, torch.device]) -> None:
+    """Move activations to where the weights are, layer by layer."""
+    by_module = {name.rpartition(".")[0]: device for name, device in places.items()}
+    _accelerate().dispatch_model(module, device_map=by_module, force_hooks=True)
+
+
+def _accelerate() -> Any:
+    try:
+        import accelerate
+    except ImportError:
+        raise ModelError(
+            "device_map needs the package accelerate; install it, or leave device_map out"
+        ) from None
+    return accelerate

@@ -1,0 +1,173 @@
+"""One transformer for all families: pre-norm, rotary, gated MLP or experts, any attention mask."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F  # noqa: N812  (the field's name for it)
+
+from unmask.models.architecture import Architecture
+from unmask.models.experts import MixtureOfExperts
+
+
+class KeyValues(Protocol):
+    """Where a cache takes new keys and values, and hands out all that are to be attended to."""
+
+    def update(self, layer: int, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+        """[B, H, Q, D] of this forward's positions -> [B, H, K, D] of all positions."""
+        ...
+
+
+class RMSNorm(nn.Module):
+    """x / rms(x), normalised in float32 and cast back before the weight, as all families do."""
+
+    def __init__(self, size: int, eps: float) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(size))
+        self.eps = eps
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = x.float()
+        y = y * torch.rsqrt(y.square().mean(-1, keepdim=True) + self.eps)
+        return self.weight * y.to(x.dtype)
+
+
+class Rotary:
+    """Rotation of queries and keys by their positions, frequencies in float32, half-split."""
+
+    def __init__(self, arch: Architecture, positions: Tensor, dtype: torch.dtype) -> None:
+        half = torch.arange(0, arch.rotary_dim, 2, dtype=torch.float32, device=positions.device)
+        frequency = 1.0 / arch.rope_theta ** (half / arch.rotary_dim)
+        angle = positions[..., None].float() * frequency
+        angle = torch.cat([angle, angle], -1)[:, None]  # [B, 1, Q, R]
+        kept = torch.float32 if arch.rope_in_float32 else dtype
+        self.cos, self.sin = angle.cos().to(kept), angle.sin().to(kept)
+        self.size = arch.rotary_dim
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """[B, H, Q, D] -> the same, its first `rotary_dim` features rotated."""
+        part = x[..., : self.size].to(self.cos.dtype)
+        a, b = part.chunk(2, -1)
+        turned = (part * self.cos + torch.cat([-b, a], -1) * self.sin).to(x.dtype)
+        return torch.cat([turned, x[..., self.size :]], -1) if self.size < x.shape[-1] else turned
+
+
+class Attention(nn.Module):
+    """Grouped-query attention, optionally with biases and per-head norms."""
+
+    def __init__(self, arch: Architecture) -> None:
+        super().__init__()
+        self.arch = arch
+        wide, narrow = arch.heads * arch.head_dim, arch.kv_heads * arch.head_dim
+        self.q = nn.Linear(arch.hidden, wide, bias=arch.qkv_bias)
+        self.k = nn.Linear(arch.hidden, narrow, bias=arch.qkv_bias)
+        self.v = nn.Linear(arch.hidden, narrow, bias=arch.qkv_bias)
+        self.o = nn.Linear(wide, arch.hidden, bias=False)
+        if arch.qk_norm:
+            self.q_norm = RMSNorm(arch.head_dim, arch.norm_eps)
+            self.k_norm = RMSNorm(arch.head_dim, arch.norm_eps)
+
+    def forward(
+        self, x: Tensor, rotary: Rotary, mask: Tensor | None, layer: int, cache: KeyValues | None
+    ) -> Tensor:
+        arch = self.arch
+        q, k, v = (
+            linear(x).unflatten(-1, (-1, arch.head_dim)) for linear in (self.q, self.k, self.v)
+        )
+        if arch.qk_norm:
+            q, k = self.q_norm(q), self.k_norm(k)
+        q, k, v = q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)  # [B, H, Q, D]
+        q, k = rotary(q), rotary(k)
+        if cache is not None:
+            k, v = cache.update(layer, k, v)
+        grouped = arch.heads != arch.kv_heads
+        y = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, enable_gqa=grouped)
+        out: Tensor = self.o(y.transpose(1, 2).flatten(2))
+        return out
+
+
+class GatedMLP(nn.Module):
+    """down(silu(gate(x)) * up(x))."""
+
+    def __init__(self, hidden: int, width: int) -> None:
+        super().__init__()
+        self.gate = nn.Linear(hidden, width, bias=False)
+        self.up = nn.Linear(hidden, width, bias=False)
+        self.down = nn.Linear(width, hidden, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        out: Tensor = self.down(F.silu(self.gate(x)) * self.up(x))
+        return out
+
+
+class Layer(nn.Module):
+    """Two residual branches: attention, then the MLP or the experts."""
+
+    def __init__(self, arch: Architecture, index: int) -> None:
+        super().__init__()
+        self.attn_norm = RMSNorm(arch.hidden, arch.norm_eps)
+        self.attn = Attention(arch)
+        self.mlp_norm = RMSNorm(arch.hidden, arch.norm_eps)
+        if arch.has_experts(index):
+            assert arch.experts is not None
+            self.mlp: nn.Module = MixtureOfExperts(arch.hidden, arch.experts)
+            if arch.experts.shared_width:
+                self.shared = GatedMLP(arch.hidden, arch.experts.shared_width)
+        else:
+            self.mlp = GatedMLP(arch.hidden, arch.mlp)
+        self.index = index
+
+    def forward(
+        self, x: Tensor, rotary: Rotary, mask: Tensor | None, cache: KeyValues | None
+    ) -> Tensor:
+        x = x + self.attn(self.attn_norm(x), rotary, mask, self.index, cache)
+        h = self.mlp_norm(x)
+        y = self.mlp(h)
+        if hasattr(self, "shared"):
+            y = y + self.shared(h)
+        out: Tensor = x + y
+        return out
+
+
+class Transformer(nn.Module):
+    """Token ids to hidden states, and hidden states to logits, apart."""
+
+    def __init__(self, arch: Architecture) -> None:
+        super().__init__()
+        self.arch = arch
+        self.embed = nn.Embedding(arch.vocab_size, arch.hidden)
+        self.layers = nn.ModuleList(Layer(arch, index) for index in range(arch.layers))
+        self.norm = RMSNorm(arch.hidden, arch.norm_eps)
+        if not arch.tied:
+            self.head = nn.Linear(arch.hidden, arch.vocab_size, bias=False)
+
+    def forward(
+        self,
+        tokens: Tensor,
+        positions: Tensor | None = None,
+        mask: Tensor | None = None,
+        cache: KeyValues | None = None,
+    ) -> Tensor:
+        """The last hidden states, normalised: [B, Q] -> [B, Q, D].
+
+        `mask` is a bool [B or 1, 1, Q or 1, K], True where a query may look; None: everywhere.
+        """
+        if positions is None:
+            positions = torch.arange(tokens.shape[-1], device=tokens.device)[None]
+        x = self.embed(tokens)
+        rotary = Rotary(self.arch, positions, x.dtype)
+        for layer in self.layers:
+            x = layer(x, rotary, mask, cache)
+        out: Tensor = self.norm(x)
+        return out
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        """The head: [..., D] -> [..., V]."""
+        return F.linear(hidden, self.embed.weight if self.arch.tied else self.head.weight)
+
+
+def block_causal(queries: Tensor, keys: Tensor, block: int) -> Tensor:
+    """True where a query's block is not before the key's: positions [B, Q], [B, K] -> [B, Q, K]."""
+    return (queries // block)[..., :, None] >= (keys // block)[..., None, :]

@@ -1,0 +1,189 @@
+"""Text to token ids and back, and chats to text, from the files of a checkpoint folder."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from tokenizers import AddedToken, Regex, decoders, normalizers, pre_tokenizers
+from tokenizers import Tokenizer as Engine
+from tokenizers.models import BPE
+
+from unmask.errors import ModelError, RequestError
+from unmask.models.checkpoint import read_json
+
+Message = Mapping[str, str]
+
+# How Qwen2 (and so Dream) cuts text before merging: contractions, words, single digits, the rest.
+_QWEN_SPLIT = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*"
+    r"|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+_ROLES = (
+    "bos_token",
+    "eos_token",
+    "mask_token",
+    "pad_token",
+    "unk_token",
+    "cls_token",
+    "sep_token",
+)
+
+
+@dataclass(frozen=True)
+class Tokenizer:
+    """A byte-pair tokenizer with the special tokens and the chat template of its model."""
+
+    engine: Engine
+    roles: dict[str, str]  # bos_token -> "<|startoftext|>" and so on
+    template: str | None = None
+    skipped: frozenset[int] | None = None  # what skip_special drops; None: all special tokens
+    folder: str = ""
+
+    @classmethod
+    def load(cls, folder: Path) -> Tokenizer:
+        """From tokenizer.json, or from vocab.json and merges.txt."""
+        file = folder / "tokenizer_config.json"
+        config = read_json(file) if file.is_file() else {}
+        roles = {role: _content(config[role]) for role in _ROLES if config.get(role)}
+        template = _template(folder, config)
+        engine = _engine(folder, config)
+        return cls(engine, roles, template, _skipped(folder, config, roles, engine), str(folder))
+
+    @property
+    def size(self) -> int:
+        """One more than the largest id."""
+        return max(self.engine.get_vocab(with_added_tokens=True).values()) + 1
+
+    def token_id(self, name: str) -> int | None:
+        """The id of a token, or of a role such as `mask_token`."""
+        found: int | None = self.engine.token_to_id(self.roles.get(name, name))
+        return found
+
+    def encode(self, text: str) -> list[int]:
+        """Token ids; special tokens in the text are recognised, none are added."""
+        ids: list[int] = self.engine.encode(text, add_special_tokens=False).ids
+        return ids
+
+    def decode(self, ids: Sequence[int], skip_special: bool = False) -> str:
+        """Text; ids that no token has (padding rows of the embedding) are left out."""
+        known = [number for number in ids if self.engine.id_to_token(number) is not None]
+        if skip_special and self.skipped is not None:
+            known = [number for number in known if number not in self.skipped]
+            skip_special = False
+        text: str = self.engine.decode(known, skip_special_tokens=skip_special)
+        return text
+
+    def render(self, messages: Sequence[Message], add_generation_prompt: bool = True) -> str:
+        """A chat as text, by the model's own template."""
+        if self.template is None:
+            raise RequestError(
+                f"{self.folder or 'this tokenizer'} has no chat template; give the prompt as it "
+                "is (--raw)"
+            )
+        for message in messages:
+            if not {"role", "content"} <= set(message):
+                raise RequestError(f"a message needs 'role' and 'content', got {dict(message)}")
+        text: str = self._compiled.render(
+            messages=list(messages), add_generation_prompt=add_generation_prompt, **self.roles
+        )
+        return text
+
+    def encode_chat(self, messages: Sequence[Message]) -> list[int]:
+        """A chat as token ids, ready for the answer."""
+        return self.encode(self.render(messages))
+
+    @cached_property
+    def _compiled(self) -> Any:
+        from jinja2.exceptions import TemplateError
+        from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+        def fail(message: str) -> None:
+            raise RequestError(f"the chat template refuses: {message}")
+
+        environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True)
+        environment.globals["raise_exception"] = fail
+        environment.filters["tojson"] = lambda x, **k: json.dumps(x, ensure_ascii=False, **k)
+        try:
+            return environment.from_string(self.template or "")
+        except TemplateError as error:
+            raise ModelError(f"{self.folder}: broken chat template: {error}") from None
+
+
+def _engine(folder: Path, config: dict[str, Any]) -> Engine:
+    file = folder / "tokenizer.json"
+    if not file.is_file():
+        return _byte_level_bpe(folder, config)
+    try:
+        return Engine.from_file(str(file))
+    except Exception as error:  # the library raises a bare Exception
+        raise ModelError(f"{file}: {error}") from None
+
+
+def _skipped(
+    folder: Path, config: dict[str, Any], roles: dict[str, str], engine: Engine
+) -> frozenset[int] | None:
+    """What `skip_special` drops: transformers' slow tokenizers know the named tokens only."""
+    remote = (config.get("auto_map") or {}).get("AutoTokenizer") or [None, True]
+    if remote[-1] is not None and (folder / "tokenizer.json").is_file():
+        return None
+    named = {*roles.values(), *map(_content, config.get("additional_special_tokens") or [])}
+    numbers = (engine.token_to_id(name) for name in named)
+    return frozenset(number for number in numbers if number is not None)
+
+
+def _byte_level_bpe(folder: Path, config: dict[str, Any]) -> Engine:
+    """Qwen2's tokenizer, as Dream ships it: NFC, split, byte-level pairs."""
+    vocabulary, merges = folder / "vocab.json", folder / "merges.txt"
+    for file in (vocabulary, merges):
+        if not file.is_file():
+            raise ModelError(f"{folder} holds neither tokenizer.json nor {file.name}")
+    engine = Engine(BPE.from_file(str(vocabulary), str(merges)))
+    engine.normalizer = normalizers.NFC()
+    engine.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(Regex(_QWEN_SPLIT), "isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
+    )
+    engine.decoder = decoders.ByteLevel()
+    added = sorted((int(number), token) for number, token in _added(folder, config).items())
+    for number, token in added:
+        engine.add_special_tokens([token])
+        if engine.token_to_id(token.content) != number:
+            raise ModelError(
+                f"{folder}: the added token {token.content!r} has id {number} in its files, but "
+                f"would get {engine.token_to_id(token.content)}"
+            )
+    return engine
+
+
+def _added(folder: Path, config: dict[str, Any]) -> dict[str, AddedToken]:
+    listed = config.get("added_tokens_decoder")
+    if listed:
+        flags = ("single_word", "lstrip", "rstrip", "normalized", "special")
+        return {
+            number: AddedToken(token["content"], **{k: token[k] for k in flags if k in token})
+            for number, token in listed.items()
+        }
+    file = folder / "added_tokens.json"
+    plain = read_json(file) if file.is_file() else {}
+    return {str(number): AddedToken(name, special=True) for name, number in plain.items()}
+
+
+def _template(folder: Path, config: dict[str, Any]) -> str | None:
+    file = folder / "chat_template.jinja"
+    if file.is_file():
+        return file.read_text(encoding="utf-8")
+    found = config.get("chat_template")
+    if isinstance(found, list):  # several by name
+        found = next((t["template"] for t in found if t.get("name") == "default"), None)
+    return found
+
+
+def _content(token: Any) -> str:
+    return str(token["content"] if isinstance(token, dict) else token)
