@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 
 import torch
 from torch import Tensor
@@ -36,9 +37,9 @@ class Credit:
     needs = Needs()
 
     def __post_init__(self) -> None:
-        require(self.alpha >= 0, f"credit: alpha must be >= 0, got {self.alpha}")
+        require(0 <= self.alpha < inf, f"credit: alpha must be >= 0 and finite, got {self.alpha}")
         require(0 <= self.beta <= 1, f"credit: beta must be in [0, 1], got {self.beta}")
-        require(self.gamma >= 0, f"credit: gamma must be >= 0, got {self.gamma}")
+        require(0 <= self.gamma < inf, f"credit: gamma must be >= 0 and finite, got {self.gamma}")
 
 
 def add_credit(part: Credit, state: State, where: tuple[Tensor, Tensor], stats: Stats) -> None:

@@ -52,6 +52,8 @@ class Batch:
     def step(self) -> list[Step]:
         """One forward pass of all rows, then one decision per group of equal settings."""
         groups = list(self.groups.values())
+        if not groups:
+            return []
         hidden = self.model.trunk(_canvas(groups))
         steps, first = [], 0
         for rows in groups:

@@ -78,6 +78,9 @@ class Kind:
 
     def make(self, **knobs: Any) -> Any:
         """An instance with these knobs; a function without knobs is its own instance."""
+        for argument in self.arguments:
+            if argument.default is dataclasses.MISSING and argument.name not in knobs:
+                raise RuleError(f"{self.name}: {argument.name} must be given: {self.usage}")
         if dataclasses.is_dataclass(self.target):
             return self.target(**knobs)
         if not self.arguments:
@@ -134,6 +137,8 @@ def needs_of(part: Any) -> Needs:
     own = getattr(part, "needs", None)
     if isinstance(own, Needs):
         return own
+    if isinstance(part, Bound):
+        return part.kind.needs
     rows = (kind for kind in TABLE.values() if kind.target is part)
     return next((kind.needs for kind in rows), EVERYTHING)
 

@@ -12,6 +12,8 @@ from unmask.view import ABSENT, KL
 
 CHUNK_ELEMENTS = 1 << 18  # float32 elements of a chunk: 1 MB, which stays in the cache
 
+_PIECE = 1024
+
 # Changes a chunk of float logits before it is scored: (logits [n, V], first row) -> [n, V].
 Transform = Callable[[Tensor, int], Tensor]
 
@@ -107,6 +109,16 @@ def working_dtype(logits: Tensor) -> torch.dtype:
     return torch.float64 if logits.dtype == torch.float64 else torch.float32
 
 
+def row_sum(terms: Tensor) -> Tensor:
+    """The sum of each row, with the same bits alone and among others: [n, V] -> [n].
+
+    torch splits a long sum over threads when it is the only one; sums of pieces are never split.
+    """
+    whole = terms.shape[-1] // _PIECE * _PIECE
+    pieces = terms[:, :whole].reshape(len(terms), -1, _PIECE) if whole else terms[:, None, :0]
+    return pieces.sum(-1).sum(-1) + terms[:, whole:].sum(-1)
+
+
 class _Softmax:
     """A chunk of softmax distributions, kept as exp(z - max z) and its sum."""
 
@@ -114,7 +126,7 @@ class _Softmax:
         self.top = z.argmax(-1)  # [n], the lowest id on ties
         self.depth = z - z.gather(-1, self.top[:, None])  # [n, V], <= 0
         self.weight = self.depth.exp()  # [n, V]
-        self.total = self.weight.sum(-1)  # [n]
+        self.total = row_sum(self.weight)  # [n]
 
     def probability(self, token: Tensor) -> Tensor:
         """p(token): [n]."""
@@ -127,7 +139,7 @@ class _Softmax:
 
     def entropy(self) -> Tensor:
         """H = log(total) - sum(p * depth), in nats: [n]."""
-        mean_depth = (self.weight * self._finite_depth()).sum(-1) / self.total
+        mean_depth = row_sum(self.weight * self._finite_depth()) / self.total
         return (self.total.log() - mean_depth).clamp_min(0.0)
 
     def _finite_depth(self) -> Tensor:
@@ -139,7 +151,7 @@ def _divergence(first: _Softmax, second: _Softmax) -> Tensor:
     """KL(first || second) >= 0; +inf where second forbids what first allows: [n]."""
     gap = first.depth - second.depth  # [n, V], +inf where only second is suppressed
     terms = torch.where(first.weight > 0, first.weight * gap, 0.0)
-    mean_gap = terms.sum(-1) / first.total
+    mean_gap = row_sum(terms) / first.total
     return (mean_gap + second.total.log() - first.total.log()).clamp_min(0.0)
 
 

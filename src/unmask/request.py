@@ -42,6 +42,7 @@ class Settings:
     allow_mask: bool = False
 
     def __post_init__(self) -> None:
+        _check_whole(block=self.block, steps=self.steps)
         if self.block is not None and self.block < 1:
             raise RequestError(
                 f"block must be >= 1 (or None for the full window), got {self.block}"
@@ -67,6 +68,7 @@ def prompt_request(
 ) -> Request:
     """A prompt followed by `length` masks."""
     ids = _checked_ids(spec, prompt)
+    _check_whole(length=length, seed=seed)
     if length < 1:
         raise RequestError(f"length must be >= 1, got {length}")
     if len(ids) == 0:
@@ -96,10 +98,16 @@ def infill_request(
     return _checked(spec, Request(ids, settings, seed))
 
 
+def _check_whole(**numbers: int | None) -> None:
+    for name, number in numbers.items():
+        if number is not None and (not isinstance(number, int) or isinstance(number, bool)):
+            raise RequestError(f"{name} must be a whole number, got {number!r}")
+
+
 def _checked_ids(spec: ModelSpec, given: Sequence[int] | Tensor) -> Tensor:
     try:
         ids = torch.as_tensor(given)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RuntimeError) as error:
         raise RequestError(f"token ids must be a flat list of whole numbers: {error}") from None
     if ids.ndim != 1 or (len(ids) and ids.dtype.is_floating_point):
         raise RequestError(
@@ -138,6 +146,9 @@ def _checked(spec: ModelSpec, request: Request) -> Request:
             f"steps {settings.steps} is too few for {blocks} blocks, which take a forward each; "
             "give more steps or a larger block"
         )
+    for part in settings.rule.parts:
+        if hasattr(part, "check_model"):
+            part.check_model(spec)
     if settings.eos != "keep" and spec.eos_id is None:
         raise RequestError(f"eos={settings.eos!r} needs an EOS token, and {spec.name} has none")
     return request

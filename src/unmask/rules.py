@@ -16,8 +16,10 @@ from unmask.errors import RuleError
 from unmask.notation import expand, parse
 from unmask.parts import kind_of, needs_of, notation
 from unmask.recipes import RECIPES
+from unmask.scores import entropy
 from unmask.stability import Stability
 from unmask.view import Limit, Modulate, Needs, Revoke, Score, Scores, Select, View
+from unmask.weights import PositionCalibration
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,10 @@ class Rule:
     def __post_init__(self) -> None:
         if sum(isinstance(part, Stability) for part in self.modulators) > 1:
             raise RuleError("swd is given twice; its penalties add up, so use one swd with the sum")
+        if self.score is entropy and any(
+            isinstance(part, PositionCalibration) for part in self.modulators
+        ):
+            raise RuleError("pc needs a score in [0, 1]: confidence, margin or random, not entropy")
 
     @classmethod
     def parse(cls, text: str) -> Rule:

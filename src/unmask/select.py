@@ -137,8 +137,8 @@ class Budget:
 
     def __call__(self, view: View, scores: Scores) -> Tensor:
         order = best_first(scores.key, view.masked)
-        spent = torch.where(view.seen, view.instability(self.kl), torch.inf)
-        within = spent.gather(-1, order).cumsum(-1) <= self.delta
+        spent = torch.where(view.seen, view.instability(self.kl), torch.inf).gather(-1, order)
+        within = (spent.cumsum(-1) <= self.delta) & view.seen.gather(-1, order)
         return longest_prefix(within, order, view.masked)
 
 
@@ -245,6 +245,7 @@ class LeftToRight:
     tau: float = 1.0
     k: int = 1
 
+    adaptive = False  # nothing may change its order, not even a missing history
     needs = Needs()
 
     def __post_init__(self) -> None:
@@ -252,7 +253,11 @@ class LeftToRight:
 
     def __call__(self, view: View, scores: Scores) -> Tensor:
         begun = view.masked.cumsum(-1) > 0  # [B, W], from the leftmost mask on
-        number = begun.cumsum(-1)  # 1 there
-        good = (scores.value >= self.tau) | (number <= self.k)
-        unbroken = ((good & view.masked) | ~begun).to(torch.uint8).cummin(-1).values.bool()
-        return unbroken & view.masked
+        few = begun.cumsum(-1) <= self.k
+        sure = scores.value >= self.tau
+        return _unbroken(view.masked & sure, begun) | _unbroken(view.masked & few, begun)
+
+
+def _unbroken(good: Tensor, begun: Tensor) -> Tensor:
+    """True from where it has begun up to the first position that is not good: [B, W]."""
+    return (good | ~begun).to(torch.uint8).cummin(-1).values.bool() & begun

@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from functools import cache
+from math import inf, log
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from unmask.errors import require
+from unmask.errors import RuleError, require
+from unmask.models.base import ModelSpec
 from unmask.parts import register
 from unmask.view import Needs, Scores, View
 
@@ -37,19 +40,36 @@ class PositionCalibration:
     needs = Needs()
 
     def __post_init__(self) -> None:
-        require(self.lam >= 0, f"pc: lam must be >= 0, got {self.lam}")
-        require(self.alpha > 0, f"pc: alpha must be > 0, got {self.alpha}")
+        require(0 <= self.lam < inf, f"pc: lam must be >= 0 and finite, got {self.lam}")
+        require(0 < self.alpha < inf, f"pc: alpha must be > 0 and finite, got {self.alpha}")
+        reserved = sorted(set(",|(){}=") & set(self.background))
+        require(
+            not reserved,
+            f"pc: the path {self.background!r} holds {' '.join(reserved)}, which the notation "
+            "cannot write; rename the file",
+        )
         if self.background != "none":
             _frequencies(self.background)
 
+    def check_model(self, spec: ModelSpec) -> None:
+        """Raise unless there is a frequency for every token."""
+        known = spec.vocab_size if self.background == "none" else len(_frequencies(self.background))
+        require(
+            known >= spec.vocab_size,
+            f"pc: {self.background!r} holds {known} frequencies, {spec.name} has "
+            f"{spec.vocab_size} tokens; give one for each",
+        )
+
     def __call__(self, view: View, scores: Scores) -> Scores:
         require(scores.logarithmic, "pc needs a score in [0, 1]: confidence, margin or random")
-        value = scores.value
+        key, value = scores.key, scores.value
         if self.background != "none":
             surprise = -(_frequencies(self.background).to(value.device) + 1e-9).log()
-            value = (value * surprise[view.token]).clamp(0.0, self.alpha)
+            surprise = surprise[view.token].clamp_min(0.0)
+            key = (key + surprise.log()).clamp_max(log(self.alpha))
+            value = (value * surprise).clamp_max(self.alpha)
         place = torch.arange(value.shape[-1], device=value.device, dtype=value.dtype)
-        return Scores.log_of(value) - self.lam * place
+        return Scores(key, value, logarithmic=True) - self.lam * place
 
 
 @register(
@@ -68,7 +88,10 @@ class Certainty:
     needs = Needs()
 
     def __post_init__(self) -> None:
-        require(self.sigma > 0, f"certainty: sigma must be > 0, got {self.sigma}")
+        require(
+            0.01 <= self.sigma < inf,
+            f"certainty: sigma must be >= 0.01 and finite, got {self.sigma}",
+        )
 
     def __call__(self, view: View, scores: Scores) -> Scores:
         return scores - -self.density(view).log()
@@ -102,17 +125,20 @@ def _frequencies(path: str) -> Tensor:
     """A table of background frequencies, float64, checked."""
     file = Path(path)
     require(file.is_file(), f"pc: background file {path!r} does not exist; give a .json or .npy")
-    table = np.load(file) if file.suffix == ".npy" else _from_json(file)
-    frequencies = torch.as_tensor(np.asarray(table, dtype=np.float64))
+    try:
+        table = np.load(file) if file.suffix == ".npy" else _from_json(file)
+        frequencies = torch.as_tensor(np.asarray(table, dtype=np.float64))
+    except (ValueError, TypeError) as error:
+        raise RuleError(f"pc: {path!r} must hold a list of frequencies: {error}") from None
     good = frequencies.ndim == 1 and bool((frequencies >= 0).all())
     require(good, f"pc: {path!r} must hold one frequency >= 0 per token id")
     return frequencies
 
 
-def _from_json(file: Path) -> list[float]:
+def _from_json(file: Path) -> Any:
     data = json.loads(file.read_text())
     if isinstance(data, dict):
         lists = [value for value in data.values() if isinstance(value, list)]
         require(len(lists) == 1, f"pc: {str(file)!r} must hold one list of frequencies")
-        data = lists[0]
-    return [float(x) for x in data]
+        return lists[0]
+    return data

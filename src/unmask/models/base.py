@@ -29,7 +29,8 @@ class ModelSpec:
     def __post_init__(self) -> None:
         if self.eos_id is not None and not self.stop_ids:
             object.__setattr__(self, "stop_ids", (self.eos_id,))
-        for token in (self.mask_id, *self.stop_ids):
+        own = () if self.eos_id is None else (self.eos_id,)
+        for token in (self.mask_id, *own, *self.stop_ids):
             if not 0 <= token < self.vocab_size:
                 raise ModelError(
                     f"{self.name}: special token {token} lies outside the vocabulary "

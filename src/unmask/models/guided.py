@@ -18,8 +18,8 @@ class Guided:
     """
 
     def __init__(self, model: Denoiser, scale: float) -> None:
-        if not scale >= 0:
-            raise ModelError(f"the guidance scale must be >= 0, got {scale}")
+        if not 0 <= scale < float("inf"):
+            raise ModelError(f"the guidance scale must be >= 0 and finite, got {scale}")
         self.model = model
         self.scale = scale
 
@@ -46,4 +46,6 @@ class Guided:
         conditional, unconditional = (
             self.model.head(part, rows, positions) for part in hidden.states
         )
-        return unconditional + (self.scale + 1) * (conditional - unconditional)
+        guided = unconditional + (self.scale + 1) * (conditional - unconditional)
+        # What is impossible without the prompt gives no direction to push along.
+        return torch.where(unconditional == -torch.inf, conditional, guided)

@@ -23,14 +23,18 @@ class TableOracle:
     def __init__(
         self, sequences: Sequence[Sequence[int]], weights: Sequence[float], spec: ModelSpec
     ) -> None:
+        if len({len(sequence) for sequence in sequences}) != 1 or len(sequences) != len(weights):
+            raise ModelError("the table needs sequences of one length, and one weight for each")
         self.sequences = torch.tensor(sequences)  # [S, L]
         self.weights = torch.tensor(weights, dtype=torch.float64)  # [S]
         self.spec = spec
         self.device = torch.device("cpu")
-        if self.sequences.ndim != 2 or len(self.sequences) != len(self.weights):
-            raise ModelError("the table needs sequences of one length, and one weight for each")
-        if not bool((self.weights > 0).all()):
-            raise ModelError("every weight of the table must be > 0")
+        if not bool(((self.sequences >= 0) & (self.sequences < spec.vocab_size)).all()):
+            raise ModelError(
+                f"the table's tokens must lie in the vocabulary 0..{spec.vocab_size - 1}"
+            )
+        if not bool((self.weights > 0).all() and self.weights.isfinite().all()):
+            raise ModelError("every weight of the table must be > 0 and finite")
         self.weights = self.weights / self.weights.sum()
 
     @classmethod
@@ -88,9 +92,8 @@ class MarkovOracle:
     def trunk(self, canvas: Canvas) -> Hidden:
         tokens, states = canvas.tokens, len(self.initial)
         length = tokens.shape[-1]
-        free = (tokens == self.spec.mask_id) | (
-            torch.arange(length, device=tokens.device) >= canvas.lengths[:, None]
-        )
+        padding = torch.arange(length, device=tokens.device) >= canvas.lengths[:, None]
+        free = (tokens == self.spec.mask_id) | (tokens >= states) | padding  # these say nothing
         one_hot = torch.nn.functional.one_hot(tokens.clamp_max(states - 1), states).bool()
         allowed = (one_hot | free[..., None]).double()  # [B, L, K]
         predicted = [self.initial.expand(allowed[:, 0].shape)]  # from the left, without itself

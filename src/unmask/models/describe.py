@@ -1,0 +1,110 @@
+"""What a checkpoint folder holds, read without its weights."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from unmask.errors import ModelError
+from unmask.models.architecture import Architecture
+from unmask.models.base import ModelSpec
+from unmask.models.checkpoint import KEPT_IN_FLOAT32, Checkpoint, open_file, read_json
+from unmask.models.families import Config, Family, family_of
+from unmask.models.load import _spec
+from unmask.models.transformer import Transformer
+from unmask.tokenizer import Tokenizer
+
+_STORED = {"F32": "float32", "BF16": "bfloat16", "F16": "float16", "F64": "float64"}
+
+
+@dataclass(frozen=True)
+class Description:
+    """All of a checkpoint but its weights."""
+
+    folder: Path
+    family: Family
+    arch: Architecture
+    tokenizer: Tokenizer
+    spec: ModelSpec
+    mask_from: str  # who named the mask token: user, config, tokenizer or family
+
+
+@dataclass(frozen=True)
+class Weights:
+    """The weights as their files' headers tell of them."""
+
+    parameters: int
+    active: int  # parameters that one token meets; fewer than all where there are experts
+    dtypes: tuple[str, ...]  # as stored, the commonest first
+    files: tuple[Path, ...]
+    size: int  # of the files, in bytes
+    in_float32: int  # parameters that stay in float32 whatever is asked for
+
+    def memory(self, width: int) -> int:
+        """Bytes that the weights take at `width` bytes a number."""
+        return (self.parameters - self.in_float32) * width + self.in_float32 * 4
+
+
+def describe(folder: Path, mask_id: int | None = None, block: int | None = None) -> Description:
+    """Read the config and the tokenizer of a folder; errors are those that `load` would raise."""
+    config = Config(read_json(folder / "config.json"), str(folder / "config.json"))
+    family = family_of(config)
+    arch = family.read(config)
+    tokenizer = Tokenizer.load(folder)
+    spec = _spec(folder, config, family, tokenizer, arch.vocab_size, mask_id, block or arch.block)
+    voices = {
+        "user": mask_id,
+        "config": config.get("mask_token_id"),
+        "tokenizer": tokenizer.token_id("mask_token"),
+        "family": family.mask_id,
+    }
+    origin = next(name for name, number in voices.items() if number is not None)
+    return Description(folder, family, arch, tokenizer, spec, origin)
+
+
+def weights(description: Description) -> Weights:
+    """Count the parameters, and check by the headers that every tensor is there."""
+    arch, checkpoint = description.arch, Checkpoint(description.folder)
+    with torch.device("meta"):
+        module = Transformer(arch)
+    sizes = {name: parameter.numel() for name, parameter in module.named_parameters()}
+    for _, source in description.family.tensors(arch):
+        checkpoint.resolve(source.name)
+    files = tuple(sorted(set(checkpoint.files.values())))
+    stored = Counter(_stored_dtypes(files))
+    total = sum(sizes.values())
+    return Weights(
+        parameters=total,
+        active=total - sum(_idle(name, size, arch) for name, size in sizes.items()),
+        dtypes=tuple(_STORED.get(name, name) for name, _ in stored.most_common()),
+        files=files,
+        size=sum(file.stat().st_size for file in files),
+        in_float32=sum(size for name, size in sizes.items() if name.endswith(KEPT_IN_FLOAT32)),
+    )
+
+
+def require_folder(path: str) -> Path:
+    """A local folder: to describe a checkpoint nothing is downloaded."""
+    folder = Path(path).expanduser()
+    if not folder.is_dir():
+        raise ModelError(f"{path!r} is no folder; give the folder of a checkpoint")
+    return folder
+
+
+def _stored_dtypes(files: tuple[Path, ...]) -> Iterator[str]:
+    for file in files:
+        with open_file(file) as tensors:
+            for name in tensors.keys():  # noqa: SIM118
+                yield tensors.get_slice(name).get_dtype()
+
+
+def _idle(name: str, size: int, arch: Architecture) -> int:
+    """Parameters of the experts that a token does not visit."""
+    _, _, leaf = name.rpartition(".mlp.")
+    if arch.experts is None or leaf not in ("gate", "up", "down"):
+        return 0
+    return size // arch.experts.count * (arch.experts.count - arch.experts.top_k)
