@@ -76,8 +76,9 @@ def random_view(seed: int, rows: int = 3, width: int = 9) -> View:
         return torch.where(inside, values.view(rows, width), 0)
 
     offset = whole(0, 3, rows) * width
-    answer = 4 * width
-    known = uniform(rows, answer) < 0.5
+    answer = offset + width + whole(0, 20, rows)
+    reach = int(answer.max())
+    known = (uniform(rows, reach) < 0.5) & (torch.arange(reach) < answer[:, None])
     for row in range(rows):
         known[row, int(offset[row]) : int(offset[row]) + width] = ~masked[row]
     committed = inside & ~masked & (uniform(rows, width) < 0.5)
@@ -103,9 +104,16 @@ def random_view(seed: int, rows: int = 3, width: int = 9) -> View:
             num_windows=whole(1, 4, rows),
             offset=offset,
             known=known,
-            answer_length=torch.full((rows,), answer),
+            answer_length=answer,
         ),
     )
+
+
+def alone(view: View, row: int) -> View:
+    """One row as it would be in a batch of its own: nothing is padded for another's answer."""
+    one = view.row(row)
+    reach = int(one.progress.answer_length)
+    return replace(one, progress=replace(one.progress, known=one.progress.known[:, :reach]))
 
 
 def random_scores(seed: int, rows: int = 3, width: int = 9) -> Scores:
@@ -155,7 +163,7 @@ def random_lookup(
     return LookupDenoiser(*real, spec)
 
 
-def canvas_of(*rows: list[int], given: int = 0) -> Canvas:
+def canvas_of(*rows: list[int], given: int = 0, mask: int = MASK) -> Canvas:
     """Rows of token ids as a model sees them, of which the first `given` are the prompt."""
     width = max(len(row) for row in rows)
     lengths = torch.tensor([len(row) for row in rows])
@@ -164,6 +172,7 @@ def canvas_of(*rows: list[int], given: int = 0) -> Canvas:
     return Canvas(
         tokens=tokens,
         lengths=lengths,
+        masked=tokens == mask,
         given=prompt,
         start=torch.full_like(lengths, given),
         stop=lengths,

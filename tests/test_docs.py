@@ -28,6 +28,7 @@ def test_the_python_examples_run(page, tmp_path, capsys):
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", program],
         env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        cwd=ROOT,
         capture_output=True,
         text=True,
     )

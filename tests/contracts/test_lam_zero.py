@@ -1,0 +1,48 @@
+"""At lam = 0 SWD is not there: every rule runs as its baseline, to the bit."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from helpers import baselines, outcome, random_lookup
+from unmask import Needs, Rule, Sampling, decode
+
+READINGS = ("0", "0, kl=cur_prev", "0, start=uniform", "0, start=skip, form=literal, scope=block")
+
+
+@pytest.mark.parametrize("text", baselines())
+@settings(max_examples=3)
+@given(
+    seed=st.integers(0, 2**16),
+    reading=st.sampled_from(READINGS),
+    block=st.sampled_from([None, 3]),
+    heat=st.sampled_from([0.0, 0.7]),
+)
+def test_lam_zero_runs_as_the_baseline(text, seed, reading, block, heat):
+    model, prompt = random_lookup(seed), [1, 2, 3]
+    score, select = text.split(" | ")
+    knobs = {
+        "length": 8,
+        "block": block,
+        "sampling": Sampling(heat),
+        "seed": seed,
+    }
+    plain = decode(model, prompt, text, **knobs)
+    stable = decode(model, prompt, f"{score} | swd({reading}) | {select}", **knobs)
+    assert outcome(stable) == outcome(plain)
+
+
+@pytest.mark.parametrize("reading", READINGS)
+def test_lam_zero_asks_for_nothing_to_be_computed(reading):
+    assert Rule.parse(f"confidence | swd({reading}) | top(1)").needs == Needs()
+
+
+def test_lam_above_zero_does_change_runs():
+    changed = [
+        outcome(decode(random_lookup(seed), [1], "confidence | swd(5) | eb(0.1)", length=12))
+        != outcome(decode(random_lookup(seed), [1], "confidence | eb(0.1)", length=12))
+        for seed in range(5)
+    ]
+    assert any(changed)
