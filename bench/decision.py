@@ -11,12 +11,11 @@ import argparse
 import json
 import time
 from collections.abc import Callable
-from multiprocessing import get_context
-from pathlib import Path
 
 import torch
 from torch import Tensor
 
+from bench.common import high_water, in_fresh_process
 from unmask.reduce import Previous, reduce
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
@@ -63,24 +62,13 @@ def seconds(dtype: torch.dtype, rows: int, vocabulary: int, repeats: int) -> dic
 
 
 def extra_memory(name: str, dtype_name: str, rows: int, vocabulary: int) -> int:
-    """How much a method raises the peak of a fresh process, in bytes."""
-    with get_context("spawn").Pool(1) as pool:
-        return pool.apply(_peak, (name, dtype_name, rows, vocabulary))
-
-
-def _peak(name: str, dtype_name: str, rows: int, vocabulary: int) -> int:
+    """How much a method raises the peak of this process, in bytes."""
     torch.set_num_threads(1)
     pair = tensors(rows, vocabulary, DTYPES[dtype_name])
     METHODS[name](*(t[:1] for t in pair))  # what the first call allocates once is not counted
-    before = _high_water()
+    before = high_water()
     METHODS[name](*pair)
-    return _high_water() - before
-
-
-def _high_water() -> int:
-    """Peak resident memory of this process; getrusage would inherit the parent's."""
-    status = Path("/proc/self/status").read_text()
-    return int(next(line for line in status.splitlines() if "VmHWM" in line).split()[1]) * 1024
+    return high_water() - before
 
 
 def main() -> None:
@@ -97,7 +85,9 @@ def main() -> None:
     found = []
     for dtype_name, dtype in DTYPES.items():
         times = seconds(dtype, *shape, arguments.repeats)
-        memory = {name: extra_memory(name, dtype_name, *shape) for name in METHODS}
+        memory = {
+            name: in_fresh_process(extra_memory, name, dtype_name, *shape) for name in METHODS
+        }
         found.append({"dtype": dtype_name, "seconds": times, "extra_bytes": memory})
     if arguments.json:
         print(json.dumps({"rows": shape[0], "vocabulary": shape[1], "results": found}, indent=2))

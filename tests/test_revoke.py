@@ -9,11 +9,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helpers import SPEC, Scripted, bits, hand_view, outcome, places, random_lookup, table
+from helpers import SPEC, Counting, Scripted, bits, hand_view, outcome, places, random_lookup, table
 from unmask import Rule, RuleError, Settings, decode, decode_steps, from_function, prompt_request
+from unmask.layout import MOST_REVOCATIONS
 from unmask.parts import kinds
 from unmask.revoke import Drift
-from unmask.rows import MOST_REVOCATIONS
 
 REVOKING = Rule.parse("confidence | top(1) | revoke(0.01, times=2)")
 ADAPTIVE = ["top(1)", "threshold(0.3)", "eb(0.5)", "factor(1)", "budget(1)", "ar(0.3)"]
@@ -165,6 +165,14 @@ def test_an_earlier_block_stays_as_it_is():
     second = [step for step in steps if int(step.start[0]) == 4]
     assert second
     assert all(torch.equal(step.tokens[0, :4], second[0].tokens[0, :4]) for step in second)
+
+
+def test_an_earlier_block_is_no_longer_watched():
+    model = Counting(fickle())
+    steps = run(model, "confidence | top(1) | revoke(0.01)", 6, block=3)
+    first = sum(int(step.start[0]) == 1 for step in steps)
+    later = {position for call in model.head_calls[first:] for _, position in call}
+    assert later == {4, 5, 6}
 
 
 @pytest.mark.parametrize("eos", ["stop", "block", "fill", "last"])

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from unmask.errors import ModelError, RequestError, RuleError, UnknownName, UnmaskError
     from unmask.loop import Batch, decode, decode_many, decode_steps, infill
     from unmask.models import Canvas, Denoiser, Guided, Hidden, ModelSpec, from_function
+    from unmask.models.hosted import wrap
     from unmask.models.load import Loaded, load
     from unmask.parts import modulator, score, selection
     from unmask.request import Request, Settings, infill_request, prompt_request
@@ -64,6 +65,7 @@ __all__ = [
     "prompt_request",
     "score",
     "selection",
+    "wrap",
 ]
 
 _HOMES = {
@@ -71,6 +73,7 @@ _HOMES = {
     "errors": ("ModelError", "RequestError", "RuleError", "UnknownName", "UnmaskError"),
     "loop": ("Batch", "decode", "decode_many", "decode_steps", "infill"),
     "models": ("Canvas", "Denoiser", "Guided", "Hidden", "ModelSpec", "from_function"),
+    "models.hosted": ("wrap",),
     "models.load": ("Loaded", "load"),
     "parts": ("modulator", "score", "selection"),
     "request": ("Request", "Settings", "infill_request", "prompt_request"),

@@ -12,7 +12,7 @@ from unmask.view import ABSENT, KL
 
 CHUNK_ELEMENTS = 1 << 18  # float32 elements of a chunk: 1 MB, which stays in the cache
 
-_PIECE = 1024
+_SPLIT, _PIECE = 32768, 1024  # where torch begins to split a sum; what it never splits
 
 # Changes a chunk of float logits before it is scored: (logits [n, V], first row) -> [n, V].
 Transform = Callable[[Tensor, int], Tensor]
@@ -114,8 +114,10 @@ def row_sum(terms: Tensor) -> Tensor:
 
     torch splits a long sum over threads when it is the only one; sums of pieces are never split.
     """
+    if terms.shape[-1] < _SPLIT:
+        return terms.sum(-1)
     whole = terms.shape[-1] // _PIECE * _PIECE
-    pieces = terms[:, :whole].reshape(len(terms), -1, _PIECE) if whole else terms[:, None, :0]
+    pieces = terms[:, :whole].reshape(len(terms), -1, _PIECE)
     return pieces.sum(-1).sum(-1) + terms[:, whole:].sum(-1)
 
 

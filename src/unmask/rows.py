@@ -11,6 +11,7 @@ from torch import Tensor
 from unmask.eos import EosTail, first_stop
 from unmask.errors import ModelError, RuleError
 from unmask.history import History, Where, cells_where
+from unmask.layout import Found, lay_out
 from unmask.models.base import Denoiser, Hidden
 from unmask.parts import notation
 from unmask.reduce import Stats, reduce
@@ -20,11 +21,10 @@ from unmask.rules import Decision
 from unmask.scoring import scored
 from unmask.select import best_first, first_in
 from unmask.state import State
-from unmask.view import ABSENT, Progress, View
+from unmask.view import ABSENT, View
 from unmask.windows import forwards_here, in_window, open_windows
 
 _IDENTITIES = itertools.count()
-MOST_REVOCATIONS = 16  # of one position, whatever a rule says: every row ends
 
 
 class Rows:
@@ -74,9 +74,13 @@ class Rows:
     def step(self, hidden: Hidden, first: int) -> Step:
         """Decide and commit; these rows begin at `first` in the forward's batch."""
         state, keys = self.state, tuple(self.keys)
-        where = cells_where(self._active(hidden, first))
+        window = in_window(state)
+        candidates = self._fresh(state.masked & window & self._tail.wanted(state), hidden, first)
+        where = cells_where(self._active(candidates, hidden, first))
         logits = self._head(hidden, first, where)  # 1. predict   [N, V]
-        view = self._reduce(logits, where, hidden, first)  # 2. reduce    [B, W]
+        found = self._reduce(logits, where)  # 2. reduce    [N] each
+        draws = self._draws(candidates) if self.needs.draws else ABSENT
+        view = lay_out(state, window, candidates, found, draws, self.needs)
         decision = self._decide(view)  # 3. decide    [B, W]
         forward, start = state.nfe.clone(), state.start
         self._remember(logits, where)  # 4. remember
@@ -92,20 +96,15 @@ class Rows:
             self._keep((~finished).nonzero()[:, 0].tolist())
         return Step(keys, forward, start, view, decision, filled, tokens, lengths, results)
 
-    def _candidates(self, hidden: Hidden, first: int) -> Tensor:
-        """Masks of the open windows whose logits are of this forward: [B, L]."""
-        masked = self.state.masked & in_window(self.state) & self._tail.wanted(self.state)
-        return self._fresh(masked, hidden, first)
-
     def _fresh(self, cells: Tensor, hidden: Hidden, first: int) -> Tensor:
         """Those of the cells that this forward computed: a cache leaves others as they were."""
         if hidden.fresh is None:
             return cells
         return cells & hidden.fresh[first : first + len(self), : cells.shape[-1]]
 
-    def _active(self, hidden: Hidden, first: int) -> Tensor:
+    def _active(self, candidates: Tensor, hidden: Hidden, first: int) -> Tensor:
         """The cells whose logits are computed: candidates, and what the rule watches: [B, L]."""
-        active = self._candidates(hidden, first)
+        active = candidates
         if self.needs.drift:
             active = active | self._fresh(self.state.anchor >= 0, hidden, first)
         if self.needs.later_blocks:
@@ -122,8 +121,8 @@ class Rows:
             logits[:, self.spec.eos_id] = -torch.inf
         return logits
 
-    def _reduce(self, logits: Tensor, where: Where, hidden: Hidden, first: int) -> View:
-        """One pass over the logits; what a rule may look at, laid out by window."""
+    def _reduce(self, logits: Tensor, where: Where) -> Found:
+        """One pass over the logits, and one more where another distribution scores."""
         state, needs = self.state, self.needs
         past = self.history.previous(state, where)
         raw = reduce(logits, past, needs.directions, needs.uniform_start)
@@ -133,7 +132,7 @@ class Rows:
             state.trail[where] = torch.cat([state.trail[where][:, 1:], newest[:, None]], -1)
         seen = scored(logits, raw, state, where, self.settings, self.spec, self.generators)
         drift = self.history.drift(state, where, logits, needs.drift) if needs.drift else ABSENT
-        return self._view(self._candidates(hidden, first), where, raw, seen, drift)
+        return Found(where, raw, seen, drift, self._tail.deferred(seen.token))
 
     def _check_finite(self, stats: Stats, where: Where) -> None:
         broken = stats.confidence.isnan().nonzero()
@@ -145,65 +144,16 @@ class Rows:
                 "check the weights and the dtype (float16 overflows where bfloat16 does not)"
             )
 
-    def _view(
-        self, candidates: Tensor, where: Where, raw: Stats, seen: Stats, drift: Tensor
-    ) -> View:
+    def _draws(self, candidates: Tensor) -> Tensor:
+        """One float32 random number per candidate, row by row in order: [B, W]."""
         state = self.state
         width = int((state.stop - state.start).max())
-        inside = in_window(state)[where]
-        there = where[0][inside], where[1][inside]
-        cells = there[0], there[1] - state.start[there[0]]
-
-        def lay(values: Tensor) -> Tensor:
-            """Put a value per window cell into its place: [n, ...] -> [B, W, ...]."""
-            out = values.new_zeros((len(self), width, *values.shape[1:]))
-            out[cells] = values
-            return out
-
-        def stat(values: Tensor) -> Tensor:
-            return ABSENT if values is ABSENT else lay(values[inside])
-
-        masked = lay(candidates[there])
-        committed = (state.anchor[there] >= 0) & (state.revoked_times[there] < MOST_REVOCATIONS)
-        return View(
-            masked=masked,
-            token=stat(seen.token),
-            confidence=stat(seen.confidence),
-            margin=stat(seen.margin),
-            entropy=stat(seen.entropy),
-            raw_entropy=stat(raw.entropy),
-            seen=lay(state.slot[there] >= 0),
-            kl_prev_cur=stat(raw.kl_prev_cur),
-            kl_cur_prev=stat(raw.kl_cur_prev),
-            trail=lay(state.trail[there]) if self.needs.trail else ABSENT,
-            draws=self._uniform(masked) if self.needs.draws else ABSENT,
-            drift=stat(drift),
-            revocable=lay(committed),
-            revoked_times=lay(state.revoked_times[there]),
-            deferred=lay(self._tail.deferred(seen.token)[inside]) & masked,
-            progress=self._progress(),
-        )
-
-    def _progress(self) -> Progress:
-        state = self.state
-        reach = torch.arange(int((state.end - state.origin).max()), device=state.tokens.device)
-        place = state.origin[:, None] + reach  # [B, A]
-        fixed = ~state.masked.gather(-1, place.clamp_max(state.masked.shape[-1] - 1))
-        return Progress(
-            step=state.step.clone(),
-            opened=state.opened,
-            num_windows=state.num_windows,
-            offset=state.start - state.origin,
-            known=fixed & (place < state.end[:, None]),
-            answer_length=state.end - state.origin,
-        )
-
-    def _uniform(self, masked: Tensor) -> Tensor:
-        """One float32 random number per candidate, row by row in order: [B, W]."""
-        draws = torch.zeros(masked.shape, dtype=torch.float64)
-        for row, (mine, generator) in enumerate(zip(masked.cpu(), self.generators, strict=True)):
-            draws[row, mine] = torch.rand(int(mine.sum()), generator=generator).double()
-        return draws.to(masked.device)
+        draws = torch.zeros((len(self), width), dtype=torch.float64)
+        pairs = zip(candidates.cpu(), state.start.tolist(), self.generators, strict=True)
+        for row, (mine, start, generator) in enumerate(pairs):
+            places = mine.nonzero()[:, 0] - start
+            draws[row, places] = torch.rand(len(places), generator=generator).double()
+        return draws.to(candidates.device)
 
     def _decide(self, view: View) -> Decision:
         rule = self.settings.rule

@@ -11,7 +11,7 @@ from importlib import import_module
 from unmask import __version__
 from unmask.errors import UnmaskError
 
-COMMANDS = ("demo", "rules", "theory", "conformance")
+COMMANDS = ("demo", "run", "models", "rules", "theory", "conformance")
 
 
 def parser() -> argparse.ArgumentParser:

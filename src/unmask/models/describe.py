@@ -14,7 +14,7 @@ from unmask.models.architecture import Architecture
 from unmask.models.base import ModelSpec
 from unmask.models.checkpoint import KEPT_IN_FLOAT32, Checkpoint, open_file, read_json
 from unmask.models.families import Config, Family, family_of
-from unmask.models.load import _spec
+from unmask.models.load import read_spec
 from unmask.models.transformer import Transformer
 from unmask.tokenizer import Tokenizer
 
@@ -55,7 +55,7 @@ def describe(folder: Path, mask_id: int | None = None, block: int | None = None)
     family = family_of(config)
     arch = family.read(config)
     tokenizer = Tokenizer.load(folder)
-    spec = _spec(folder, config, family, tokenizer, arch.vocab_size, mask_id, block or arch.block)
+    spec = read_spec(folder, config, family, tokenizer, arch, mask_id, block)
     voices = {
         "user": mask_id,
         "config": config.get("mask_token_id"),

@@ -32,19 +32,7 @@ class FunctionDenoiser:
         self.device = torch.device(device)
 
     def trunk(self, canvas: Canvas) -> Hidden:
-        lengths = canvas.lengths.tolist()
-        first = self._logits(canvas.tokens[:, : lengths[0]]) if len(set(lengths)) == 1 else None
-        if first is not None:
-            return Hidden(first)
-        rows, width = canvas.tokens.shape
-        whole: Tensor | None = None
-        for length in sorted(set(lengths)):
-            which = canvas.lengths == length
-            logits = self._logits(canvas.tokens[which, :length])
-            if whole is None:
-                whole = logits.new_zeros(rows, width, logits.shape[-1])
-            whole[which, :length] = logits
-        return Hidden(whole)
+        return Hidden(by_length(canvas.tokens, canvas.lengths, self._logits))
 
     def head(self, hidden: Hidden, rows: Tensor, positions: Tensor) -> Tensor:
         source = (positions - 1).clamp_min(0) if self.shift else positions
@@ -60,6 +48,22 @@ class FunctionDenoiser:
                 f"ids of shape {tuple(ids.shape)}; expected {expected}"
             )
         return logits
+
+
+def by_length(tokens: Tensor, lengths: Tensor, call: Callable[[Tensor], Tensor]) -> Tensor:
+    """Call a function on rows of equal length, without their padding: [B, L] -> [B, L, ...]."""
+    sizes = sorted(set(lengths.tolist()))
+    if sizes == [tokens.shape[-1]]:
+        return call(tokens)
+    whole: Tensor | None = None
+    for size in sizes:
+        which = lengths == size
+        found = call(tokens[which, :size])
+        if whole is None:
+            whole = found.new_zeros(*tokens.shape, *found.shape[2:])
+        whole[which, :size] = found
+    assert whole is not None
+    return whole
 
 
 def from_function(

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from unmask.errors import ModelError
+from unmask.models.architecture import Architecture
 from unmask.models.base import ModelSpec
 from unmask.models.checkpoint import Checkpoint, read_json
 from unmask.models.families import Config, Family, family_of
@@ -62,12 +63,8 @@ def load(
     config = Config(read_json(folder / "config.json"), str(folder / "config.json"))
     family = family_of(config)
     arch = family.read(config)
-    if block is not None and arch.block is None:
-        raise ModelError(
-            f"{family.name} attends to everything at once; give the block to decode(), not load()"
-        )
     tokenizer = Tokenizer.load(folder)
-    spec = _spec(folder, config, family, tokenizer, arch.vocab_size, mask_id, block or arch.block)
+    spec = read_spec(folder, config, family, tokenizer, arch, mask_id, block)
     with torch.device("meta"):
         module = Transformer(arch)
     places = _places(module, torch.device(device), device_map)
@@ -111,16 +108,20 @@ def find_folder(
         ) from None
 
 
-def _spec(
+def read_spec(
     folder: Path,
     config: Config,
     family: Family,
     tokenizer: Tokenizer,
-    vocab_size: int,
-    mask_id: int | None,
-    block: int | None,
+    arch: Architecture,
+    mask_id: int | None = None,
+    block: int | None = None,
 ) -> ModelSpec:
     """The special tokens: the caller's word, then the config's, the tokenizer's, the family's."""
+    if block is not None and arch.block is None:
+        raise ModelError(
+            f"{family.name} attends to everything at once; give the block to decode(), not load()"
+        )
     candidates = (
         mask_id,
         config.get("mask_token_id"),
@@ -128,10 +129,10 @@ def _spec(
         family.mask_id,
     )
     mask = next(number for number in candidates if number is not None)
-    if not 0 <= mask < vocab_size:
+    if not 0 <= mask < arch.vocab_size:
         raise ModelError(
-            f"{folder}: mask token {mask} lies outside the vocabulary 0..{vocab_size - 1}; give "
-            "the right one as mask_id"
+            f"{folder}: mask token {mask} lies outside the vocabulary 0..{arch.vocab_size - 1}; "
+            "give the right one as mask_id"
         )
     generation = folder / "generation_config.json"
     listed = [
@@ -143,7 +144,8 @@ def _spec(
         raise ModelError(f"{config.file}: the key 'eos_token_id' is missing, and no file has it")
     ends = [tokenizer.token_id(name) for name in family.end_tokens]
     stops = dict.fromkeys([*listed, *(end for end in ends if end is not None)])
-    return ModelSpec(mask, vocab_size, listed[0], tuple(stops), str(folder.name), block)
+    name = folder.resolve().name
+    return ModelSpec(mask, arch.vocab_size, listed[0], tuple(stops), name, block or arch.block)
 
 
 def _ids(value: Any) -> list[int]:

@@ -1,0 +1,57 @@
+"""What the measurements share: random models of real shapes, and peaks of memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from unmask.models.architecture import Architecture
+from unmask.models.base import ModelSpec
+from unmask.models.pretrained import Pretrained
+from unmask.models.transformer import Transformer
+
+LLADA_MASK, LLADA_EOS, LLADA_VOCABULARY = 126336, 126081, 126464
+
+
+def llada_shaped(layers: int = 8, hidden: int = 512, seed: int = 0) -> Pretrained:
+    """A random model with LLaDA's vocabulary and proportions."""
+    arch = Architecture(
+        vocab_size=LLADA_VOCABULARY,
+        hidden=hidden,
+        layers=layers,
+        heads=hidden // 64,
+        kv_heads=hidden // 64,
+        head_dim=64,
+        mlp=3 * hidden,
+        norm_eps=1e-5,
+        rope_theta=500000.0,
+        rotary_dim=64,
+        rope_in_float32=True,
+    )
+    torch.manual_seed(seed)
+    module = Transformer(arch)
+    for name, parameter in module.named_parameters():
+        if "norm" in name:
+            nn.init.ones_(parameter)
+        else:
+            nn.init.normal_(parameter, std=0.02 if "head" not in name else 0.2)
+    module.requires_grad_(False)
+    spec = ModelSpec(LLADA_MASK, LLADA_VOCABULARY, LLADA_EOS, name="llada-shaped")
+    return Pretrained(module.eval(), spec)
+
+
+def in_fresh_process(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Run a function in a process of its own: its peak of memory is nobody else's."""
+    with get_context("spawn").Pool(1) as pool:
+        return pool.apply(function, arguments)
+
+
+def high_water() -> int:
+    """Peak resident memory of this process in bytes; getrusage would inherit the parent's."""
+    status = Path("/proc/self/status").read_text()
+    return int(next(line for line in status.splitlines() if "VmHWM" in line).split()[1]) * 1024

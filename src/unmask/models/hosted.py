@@ -1,0 +1,151 @@
+"""Other people's models as denoisers: transformers models in memory, and any callable."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from unmask.errors import ModelError, UnmaskError
+from unmask.models.architecture import Architecture
+from unmask.models.base import Canvas, Denoiser, Hidden, ModelSpec
+from unmask.models.families import Config, Family, family_of
+from unmask.models.function import by_length, from_function
+from unmask.models.rotary import check_rotary
+from unmask.models.transformer import block_causal
+
+
+class Hosted:
+    """A transformers model: called on rows of equal length, so that padding never matters.
+
+    `bidirectional` hands it a 4D mask, for classes that are causal by themselves. Where the class
+    is transformers' own, the head runs on the asked rows only.
+    """
+
+    def __init__(self, model: Any, spec: ModelSpec, *, shift: bool, bidirectional: bool) -> None:
+        self.model = model
+        self.spec = spec
+        self.shift = shift
+        self.bidirectional = bidirectional
+        self.split = type(model).__module__.startswith("transformers.models.")
+
+    @property
+    def device(self) -> torch.device:
+        found: torch.device = self.model.device
+        return found
+
+    def trunk(self, canvas: Canvas) -> Hidden:
+        if self.spec.block is None:
+            return Hidden(by_length(canvas.tokens, canvas.lengths, self._states))
+        place = torch.arange(canvas.tokens.shape[-1], device=canvas.tokens.device)
+        width = torch.minimum(canvas.stop, canvas.lengths)
+        states = by_length(canvas.tokens, width, self._states)
+        return Hidden(states, fresh=place < width[:, None])
+
+    def head(self, hidden: Hidden, rows: Tensor, positions: Tensor) -> Tensor:
+        source = (positions - 1).clamp_min(0) if self.shift else positions
+        states: Tensor = hidden.states[rows, source]
+        if not self.split:
+            return states
+        logits: Tensor = self.model.get_output_embeddings()(states)
+        return logits
+
+    def _states(self, ids: Tensor) -> Tensor:
+        """Hidden states where head and trunk come apart, else logits: [b, l] -> [b, l, D or V]."""
+        arguments: dict[str, Any] = {"input_ids": ids}
+        if self.bidirectional or self.spec.block is not None:
+            arguments["attention_mask"] = self._mask(ids)
+        if self.split:
+            states: Tensor = self.model.base_model(**arguments, use_cache=False).last_hidden_state
+            return states
+        output = self.model(**arguments)
+        logits: Tensor = output.logits if hasattr(output, "logits") else output[0]
+        return logits
+
+    def _mask(self, ids: Tensor) -> Tensor:
+        """An additive mask that lets everybody look everywhere, or up to their own block."""
+        length = ids.shape[-1]
+        mask = torch.zeros(len(ids), 1, length, length, dtype=self.model.dtype, device=ids.device)
+        if self.spec.block is None:
+            return mask
+        place = torch.arange(length, device=ids.device)[None]
+        return mask.masked_fill(~block_causal(place, place, self.spec.block)[:, None], -torch.inf)
+
+
+def wrap(
+    model: Any,
+    *,
+    mask_id: int | None = None,
+    eos_id: int | None = None,
+    vocab_size: int | None = None,
+    shift: bool | None = None,
+    block: int | None = None,
+) -> Denoiser:
+    """Make a model that is already in memory a denoiser.
+
+    Takes a transformers model (LLaDA, Dream and their relatives by remote code, or a Llama or Qwen
+    class that carries their weights), any function `ids [b, l] -> logits [b, l, V]`, or a denoiser.
+
+    Args:
+        model: the model or function.
+        mask_id: the mask token; from the config where it has one.
+        eos_id: the end-of-text token; from the config where it has one.
+        vocab_size: rows of the logits; needed for a plain function.
+        shift: whether the output at i - 1 predicts token i; True for the Dream family.
+        block: for block-causal models, the width of a block.
+    """
+    if hasattr(model, "trunk") and hasattr(model, "head") and hasattr(model, "spec"):
+        denoiser: Denoiser = model
+        return denoiser
+    config = getattr(model, "config", None)
+    if config is not None and hasattr(config, "to_dict"):
+        return _wrap_transformers(model, mask_id, eos_id, shift, block)
+    if not callable(model):
+        raise ModelError(
+            f"cannot wrap {type(model).__name__}: it is neither a model nor a function"
+        )
+    if mask_id is None or vocab_size is None:
+        raise ModelError("a plain function needs mask_id and vocab_size: wrap(f, mask_id=...)")
+    if block is not None:
+        raise ModelError("block is for transformers models; a function attends as it likes")
+    return from_function(
+        model, mask_id=mask_id, vocab_size=vocab_size, eos_id=eos_id, shift=bool(shift)
+    )
+
+
+def _wrap_transformers(
+    model: Any, mask_id: int | None, eos_id: int | None, shift: bool | None, block: int | None
+) -> Hosted:
+    check_rotary(model)
+    values = {**model.config.to_dict(), "architectures": [type(model).__name__]}
+    family, arch = _known(Config(values, f"the config of {type(model).__name__}"))
+    native = type(model).__module__.startswith("transformers.models.")
+    if mask_id is None:
+        mask_id = values.get("mask_token_id")
+    if mask_id is None and family is not None:
+        mask_id = family.mask_id
+    if mask_id is None:
+        raise ModelError(f"the config of {type(model).__name__} names no mask token; give mask_id")
+    ends = values.get("eos_token_id") if eos_id is None else eos_id
+    stops = tuple(ends) if isinstance(ends, list) else () if ends is None else (int(ends),)
+    rows = model.get_output_embeddings().weight.shape[0] if native else values.get("vocab_size")
+    spec = ModelSpec(
+        mask_id,
+        int(values.get("embedding_size") or rows or 0),
+        stops[0] if stops else None,
+        stops,
+        type(model).__name__,
+        block if block is not None else (arch.block if arch else None),
+    )
+    moved = shift if shift is not None else bool(arch and arch.shift)
+    return Hosted(model, spec, shift=moved, bidirectional=native)
+
+
+def _known(config: Config) -> tuple[Family | None, Architecture | None]:
+    """The family and architecture, where the class is one of ours."""
+    try:
+        family = family_of(config)
+        return family, family.read(config)
+    except UnmaskError:
+        return None, None

@@ -1,0 +1,120 @@
+"""`unmask models`: the families, and a folder described without its weights."""
+
+import json
+
+import pytest
+
+from checkpoints import BOS, EOS, EOT, MASK, make_llada, make_sdar
+from unmask.cli import main
+from unmask.models.families import FAMILIES
+from unmask.models.load import load
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return make_llada(tmp_path_factory.mktemp("models") / "tiny")
+
+
+def described(capsys, folder, *more):
+    assert main(["models", str(folder), "--json", *more]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_every_family_is_listed_with_how_it_attends(capsys):
+    assert main(["models", "--json"]) == 0
+    found = {family["family"]: family for family in json.loads(capsys.readouterr().out)}
+    assert list(found) == [family.name for family in FAMILIES]
+    assert {name for name, family in found.items() if family["shift"]} == {"dream"}
+    blocks = {name: family["block"] for name, family in found.items() if family["block"]}
+    assert blocks == {"llada2": 32, "sdar": 4}
+    assert found["llada"]["mask_id"] == 126336
+    assert main(["models"]) == 0
+    out = capsys.readouterr().out
+    for family in FAMILIES:
+        assert family.examples in " ".join(out.split())
+        assert ", ".join(family.architectures) in out
+
+
+def test_the_numbers_of_a_folder_are_those_of_the_loaded_model(capsys, folder):
+    found = described(capsys, folder)
+    model, tokenizer = load(folder)
+    count = sum(parameter.numel() for parameter in model.module.parameters())
+    assert found["parameters"] == found["active_parameters"] == count
+    assert found["memory"] == {"bfloat16": 2 * count, "float32": 4 * count}
+    assert found["size"] == (folder / "model.safetensors").stat().st_size
+    expected = {
+        "family": "llada",
+        "layers": 2,
+        "hidden": 32,
+        "heads": 4,
+        "kv_heads": 4,
+        "vocab_size": 272,
+        "tokenizer_size": tokenizer.size,
+        "chat_template": True,
+        "attention": "full",
+        "block": None,
+        "shift": False,
+        "experts": None,
+        "mask_id": MASK,
+        "mask_token": "<|mdm_mask|>",
+        "mask_from": "config",
+        "eos_id": EOS,
+        "stop_ids": [EOS, EOT],
+        "tokenizer": "BPE",
+        "dtypes": ["float32"],
+        "files": ["model.safetensors"],
+    }
+    assert {key: found[key] for key in expected} == expected
+
+
+def test_the_description_reads_no_weights(capsys, folder, monkeypatch):
+    monkeypatch.setattr("unmask.models.checkpoint.Checkpoint.fill", None)
+    assert described(capsys, folder)["family"] == "llada"
+
+
+def test_a_block_causal_folder_says_so(capsys, tmp_path):
+    sdar = make_sdar(tmp_path / "sdar", template=None)
+    assert main(["models", str(sdar)]) == 0
+    out = capsys.readouterr().out
+    assert "attention   block-causal in blocks of 4\n" in out
+    assert "heads       4, 2 for keys and values\n" in out
+    assert "no chat template" in out
+
+
+def test_the_mask_is_told_with_who_named_it(capsys, tmp_path, folder):
+    assert described(capsys, folder, "--mask-id", str(BOS))["mask_from"] == "user"
+    nameless = make_llada(tmp_path / "nameless", mask_token_id=None)
+    assert main(["models", str(nameless)]) == 2
+    assert "mask token 126336 lies outside the vocabulary" in capsys.readouterr().err
+    roles = json.loads((nameless / "tokenizer_config.json").read_text())
+    roles["mask_token"] = "<|mdm_mask|>"
+    (nameless / "tokenizer_config.json").write_text(json.dumps(roles))
+    found = described(capsys, nameless)
+    assert (found["mask_from"], found["mask_id"]) == ("tokenizer", MASK)
+    wide = make_llada(
+        tmp_path / "wide",
+        mask_token_id=None,
+        embedding_size=126400,
+        d_model=4,
+        n_heads=1,
+        n_kv_heads=1,
+    )
+    found = described(capsys, wide)
+    assert (found["mask_from"], found["mask_id"], found["mask_token"]) == ("family", 126336, None)
+
+
+def test_a_missing_tensor_is_found_without_loading(capsys, tmp_path):
+    folder = make_llada(tmp_path / "short")
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "n_layers": 3}))
+    assert main(["models", str(folder)]) == 2
+    err = capsys.readouterr().err
+    assert "the tensor 'model.transformer.blocks.2.attn_norm.weight' is missing" in err
+    assert err.count("\n") == 1
+
+
+def test_what_is_no_folder_is_one_line(capsys):
+    assert main(["models", "GSAI-ML/LLaDA-8B-Instruct"]) == 2
+    assert capsys.readouterr().err == (
+        "unmask models: 'GSAI-ML/LLaDA-8B-Instruct' is no folder; give the folder of a checkpoint\n"
+    )
