@@ -13,7 +13,7 @@ from tokenizers import AddedToken, Regex, decoders, normalizers, pre_tokenizers
 from tokenizers import Tokenizer as Engine
 from tokenizers.models import BPE
 
-from unmask.errors import ModelError, RequestError
+from unmask.errors import ModelError, RequestError, UnmaskError
 from unmask.models.checkpoint import read_json
 
 Message = Mapping[str, str]
@@ -88,9 +88,13 @@ class Tokenizer:
         for message in messages:
             if not {"role", "content"} <= set(message):
                 raise RequestError(f"a message needs 'role' and 'content', got {dict(message)}")
-        text: str = self._compiled.render(
-            messages=list(messages), add_generation_prompt=add_generation_prompt, **self.roles
-        )
+        words = {"messages": list(messages), "add_generation_prompt": add_generation_prompt}
+        try:
+            text: str = self._compiled.render(**words, **self.roles)
+        except UnmaskError:
+            raise
+        except Exception as error:  # a template may fail in any way
+            raise RequestError(f"the chat template fails on these messages: {error}") from None
         return text
 
     def encode_chat(self, messages: Sequence[Message]) -> list[int]:
@@ -142,7 +146,10 @@ def _byte_level_bpe(folder: Path, config: dict[str, Any]) -> Engine:
     for file in (vocabulary, merges):
         if not file.is_file():
             raise ModelError(f"{folder} holds neither tokenizer.json nor {file.name}")
-    engine = Engine(BPE.from_file(str(vocabulary), str(merges)))
+    try:
+        engine = Engine(BPE.from_file(str(vocabulary), str(merges)))
+    except Exception as error:  # the library raises a bare Exception
+        raise ModelError(f"{folder}: {error}") from None
     engine.normalizer = normalizers.NFC()
     engine.pre_tokenizer = pre_tokenizers.Sequence(
         [

@@ -35,11 +35,11 @@ def test_guidance_changes_the_answer_and_no_guidance_does_not():
     assert any(changed)
 
 
-def test_guidance_counts_as_one_forward_though_it_costs_two():
+def test_guidance_is_one_forward_of_twice_the_rows():
     model = Counting(random_lookup(0))
     result = decode(Guided(model, 1.0), [1], "confidence | top(1)", length=4)
     assert result.nfe == 4
-    assert model.forwards == 8
+    assert model.forwards == 4
 
 
 def test_the_two_passes_have_keys_of_their_own():

@@ -15,7 +15,7 @@ class Experts:
     width: int  # hidden size of one expert
     shared_width: int = 0  # of the expert that every token visits; 0: none
     scoring: Literal["softmax", "sigmoid"] = "softmax"
-    normalise: bool = False  # make the chosen weights sum to 1
+    normalise: bool = False  # make the weights of several chosen ones sum to 1
     scale: float = 1.0  # and then multiply them
     groups: int = 1  # experts compete in groups: the best `top_groups` groups remain
     top_groups: int = 1

@@ -47,7 +47,7 @@ class Canvas:
 
     tokens: Tensor  # [B, L]
     lengths: Tensor  # [B]
-    masked: Tensor  # [B, L]  True where still [MASK]
+    masked: Tensor  # [B, L]  True where still [MASK] and to be filled
     given: Tensor  # [B, L]  True where the token was there before decoding began (the prompt)
     start: Tensor  # [B]     first position of the active window: a hint for caches
     stop: Tensor  # [B]     one past its last position

@@ -55,11 +55,22 @@ class Checkpoint:
         hint = f"; the nearest is {near!r}" if near else ""
         raise ModelError(f"{self.folder}: the tensor {name!r} is missing{hint}")
 
+    def stored_dtype(self, name: str) -> torch.dtype:
+        """The dtype of a tensor of the files."""
+        stored = self.resolve(name)
+        file = self.files[stored]
+        try:
+            with open_file(file) as tensors:
+                found: torch.dtype = tensors.get_slice(stored)[:1].dtype
+        except SafetensorError as error:
+            raise ModelError(f"{file}: cannot read {stored!r} ({error}); fetch it again") from None
+        return found
+
     def fill(
         self,
         module: nn.Module,
         plan: Iterable[tuple[Target, Source]],
-        dtype: torch.dtype | None,
+        dtype: torch.dtype,
         device_of: dict[str, torch.device],
     ) -> None:
         """Load every parameter of a module on the meta device, one file at a time.
@@ -77,9 +88,8 @@ class Checkpoint:
             with open_file(file) as tensors:
                 for target, source, stored in jobs[file]:
                     value = self._read(tensors, file, stored, source, target, shapes[target.name])
-                    wanted = dtype or value.dtype
-                    if target.name.endswith(KEPT_IN_FLOAT32):
-                        wanted = torch.float32
+                    kept = target.name.endswith(KEPT_IN_FLOAT32)
+                    wanted = torch.float32 if kept else dtype
                     _place(module, target, value, wanted, device_of[target.name], shapes)
 
     def _read(
@@ -105,10 +115,10 @@ class Checkpoint:
                     )
                 value: Tensor = tensors.get_tensor(stored)
                 return value
-            if len(found) != 2 or rows[1] > found[0] or found[1] != expected[1]:
+            if found != (source.height, expected[1]):
                 raise ModelError(
-                    f"{file}: the tensor {stored!r} has shape {found}, config.json asks for at "
-                    f"least {rows[1]} rows of {expected[1]}"
+                    f"{file}: the tensor {stored!r} has shape {found}, config.json asks for "
+                    f"{(source.height, expected[1])}"
                 )
             part: Tensor = piece[rows[0] : rows[1]]
             return part

@@ -45,7 +45,7 @@ class MixtureOfExperts(nn.Module):
             wish = self._best_groups(wish)
         chosen = wish.topk(e.top_k, dim=-1, sorted=False).indices
         weight = weight_from.gather(-1, chosen)
-        if e.normalise:
+        if e.normalise and e.top_k > 1:
             weight = weight / (weight.sum(-1, keepdim=True) + 1e-20)
         return chosen, weight * e.scale
 

@@ -53,6 +53,12 @@ class Config:
             raise ModelError(f"{self.file}: rope_type {kind!r} is not supported, only 'default'")
         return float(parameters.get("rope_theta") or self.need("rope_theta"))
 
+    def rotary_share(self, head_dim: int) -> float:
+        """How much of a head is rotated."""
+        parameters = self.get("rope_parameters", {})
+        share = parameters.get("partial_rotary_factor") or self.get("partial_rotary_factor")
+        return float(share or self.get("rotary_dim", head_dim) / head_dim)
+
 
 @dataclass(frozen=True)
 class Source:
@@ -60,6 +66,7 @@ class Source:
 
     name: str
     rows: tuple[int, int] | None = None
+    height: int | None = None  # how many rows it has in all, where some are taken
 
 
 @dataclass(frozen=True)
@@ -140,7 +147,9 @@ def _read_qwen(c: Config, **more: Any) -> Architecture:
     c.refuse(hidden_act="silu", use_sliding_window=False)
     hidden, heads = c.need("hidden_size"), c.need("num_attention_heads")
     head_dim = c.get("head_dim", hidden // heads)
-    rotary = int(head_dim * c.get("partial_rotary_factor", 1.0))
+    experts, dense = more.get("experts"), more.get("dense_layers", frozenset())
+    if "mlp" not in more:
+        more["mlp"] = c.need("intermediate_size") if experts is None or dense else 0
     fields: dict[str, Any] = {
         "vocab_size": c.need("vocab_size"),
         "hidden": hidden,
@@ -148,10 +157,9 @@ def _read_qwen(c: Config, **more: Any) -> Architecture:
         "heads": heads,
         "kv_heads": c.get("num_key_value_heads", heads),
         "head_dim": head_dim,
-        "mlp": c.get("intermediate_size", 0),
         "norm_eps": c.get("rms_norm_eps", 1e-6),
         "rope_theta": c.rope_theta,
-        "rotary_dim": rotary,
+        "rotary_dim": int(head_dim * c.rotary_share(head_dim)),
         "tied": c.get("tie_word_embeddings", False),
     }
     return Architecture(**{**fields, **more})
@@ -212,7 +220,10 @@ def _read_llada_moe(c: Config) -> Architecture:
     layers = c.need("num_hidden_layers")
     pattern = c.get("moe_layer_freq", [1] * layers)
     if isinstance(pattern, int):
+        if pattern < 1:
+            raise ModelError(f"{c.file}: moe_layer_freq must be >= 1 or a list, got {pattern}")
         pattern = [int(layer % pattern == 0) for layer in range(layers)]
+    dense = frozenset(i for i, has in enumerate(pattern) if not has)
     experts = Experts(
         count=c.need("num_experts"),
         top_k=c.need("num_experts_per_tok"),
@@ -223,11 +234,11 @@ def _read_llada_moe(c: Config) -> Architecture:
     )
     return _read_qwen(
         c,
-        mlp=c.get("dense_intermediate_size", 0),
+        mlp=c.need("dense_intermediate_size") if dense else 0,
         norm_eps=c.get("rms_norm_eps", 1e-5),
         qk_norm=c.get("qk_layernorm", True),
         experts=experts,
-        dense_layers=frozenset(i for i, has in enumerate(pattern) if not has),
+        dense_layers=dense,
     )
 
 
@@ -268,7 +279,8 @@ def _llada2_tensors(arch: Architecture) -> Tensors:
         yield Target(f"{mine}attn_norm.weight"), Source(f"{theirs}input_layernorm.weight")
         yield Target(f"{mine}mlp_norm.weight"), Source(f"{theirs}post_attention_layernorm.weight")
         for part, span in rows.items():
-            source = Source(f"{theirs}attention.query_key_value.weight", span)
+            fused = f"{theirs}attention.query_key_value.weight"
+            source = Source(fused, span, wide + 2 * narrow)
             yield Target(f"{mine}attn.{part}.weight"), source
         yield Target(f"{mine}attn.o.weight"), Source(f"{theirs}attention.dense.weight")
         if arch.qk_norm:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import torch
 from torch import Tensor
 
@@ -14,7 +12,7 @@ from unmask.models.base import Canvas, Denoiser, Hidden, ModelSpec
 class Guided:
     """Logits un + (scale + 1) (cond - un), `un` being the model with the prompt masked out.
 
-    Counts as one forward per step, though it costs two; LLaDA's `cfg_scale`.
+    One forward of twice the rows, which counts as one; LLaDA's `cfg_scale`.
     """
 
     def __init__(self, model: Denoiser, scale: float) -> None:
@@ -32,20 +30,25 @@ class Guided:
         return self.model.device
 
     def trunk(self, canvas: Canvas) -> Hidden:
+        """One forward of both: the rows as they are, and behind them without their prompts."""
         blind = canvas.tokens.masked_fill(canvas.given, self.spec.mask_id)
-        unconditional = replace(
-            canvas,
-            tokens=blind,
-            masked=canvas.masked | canvas.given,
-            keys=tuple(~key for key in canvas.keys),
+        both = Canvas(
+            tokens=torch.cat([canvas.tokens, blind]),
+            lengths=canvas.lengths.repeat(2),
+            masked=canvas.masked.repeat(2, 1),  # a hidden prompt is never to be filled
+            given=canvas.given.repeat(2, 1),
+            start=canvas.start.repeat(2),
+            stop=canvas.stop.repeat(2),
+            keys=(*canvas.keys, *(~key for key in canvas.keys)),
         )
-        seen, unseen = self.model.trunk(canvas), self.model.trunk(unconditional)
-        return Hidden((seen, unseen), fresh=seen.fresh)
+        hidden = self.model.trunk(both)
+        rows = len(canvas.tokens)
+        return Hidden((hidden, rows), None if hidden.fresh is None else hidden.fresh[:rows])
 
     def head(self, hidden: Hidden, rows: Tensor, positions: Tensor) -> Tensor:
-        conditional, unconditional = (
-            self.model.head(part, rows, positions) for part in hidden.states
-        )
+        inner, count = hidden.states
+        conditional = self.model.head(inner, rows, positions)
+        unconditional = self.model.head(inner, rows + count, positions)
         guided = unconditional + (self.scale + 1) * (conditional - unconditional)
         # What is impossible without the prompt gives no direction to push along.
         return torch.where(unconditional == -torch.inf, conditional, guided)

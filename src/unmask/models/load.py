@@ -67,9 +67,10 @@ def load(
     spec = read_spec(folder, config, family, tokenizer, arch, mask_id, block)
     with torch.device("meta"):
         module = Transformer(arch)
-    places = _places(module, torch.device(device), device_map)
-    checkpoint = Checkpoint(folder)
-    checkpoint.fill(module, family.tensors(arch), _dtype(dtype), places)
+    places = _places(module, _device(device), device_map)
+    checkpoint, plan = Checkpoint(folder), list(family.tensors(arch))
+    stored = checkpoint.stored_dtype(plan[0][1].name)  # the embedding's; files may mix several
+    checkpoint.fill(module, plan, _dtype(dtype) or stored, places)
     module.eval()
     if device_map is not None:
         _dispatch(module, places)
@@ -118,6 +119,8 @@ def read_spec(
     block: int | None = None,
 ) -> ModelSpec:
     """The special tokens: the caller's word, then the config's, the tokenizer's, the family's."""
+    if block is not None and block < 1:
+        raise ModelError(f"block must be >= 1, got {block}")
     if block is not None and arch.block is None:
         raise ModelError(
             f"{family.name} attends to everything at once; give the block to decode(), not load()"
@@ -159,7 +162,18 @@ def _dtype(dtype: str | torch.dtype | None) -> torch.dtype | None:
         if dtype not in DTYPES:
             raise ModelError(f"dtype must be one of {', '.join(DTYPES)}, got {dtype!r}")
         return DTYPES[dtype]
+    if dtype is not None and dtype not in (*DTYPES.values(), torch.float64):
+        raise ModelError(f"dtype must be one of {', '.join(DTYPES)}, got {dtype}")
     return dtype
+
+
+def _device(device: str | torch.device) -> torch.device:
+    """A device that is there."""
+    try:
+        return torch.empty(0, device=device).device
+    except (RuntimeError, AssertionError, ValueError) as error:
+        reason = str(error).strip().splitlines()[0]
+        raise ModelError(f"device {str(device)!r} cannot be used: {reason}") from None
 
 
 def _places(
