@@ -73,10 +73,11 @@ def test_budgets_and_instability_read_the_raw_distribution():
     assert two.view.kl_prev_cur[0, 1] == pytest.approx(moved)
 
 
-def test_credit_starts_anew_in_every_block():
+@pytest.mark.parametrize("select", ["top(1)", "klass(2, gate=no)"])
+def test_credit_starts_anew_in_every_block(select):
     prompt = [1.0, 1.0, 1.0]
     script = [logits(prompt, SURE, SURE, FIRST, FIRST)] * 4
-    text = f"credit({ALPHA}, {BETA}, {GAMMA}) | confidence | top(1)"
+    text = f"credit({ALPHA}, {BETA}, {GAMMA}) | confidence | {select}"
     request = prompt_request(SPEC, [0], 4, Settings(Rule.parse(text), block=2))
     steps = list(decode_steps(Scripted(script, SPEC), [request]))
     wanted = fused(FIRST, [0.5**GAMMA, 0.0, 0.0])[0]

@@ -163,10 +163,16 @@ def test_fill_overwrites_what_was_committed_behind_a_later_eos():
     assert result.commit_step.tolist() == [-1, 2, 1, 1]
 
 
-def test_an_eos_in_the_prompt_ends_nothing():
-    result = decode(random_lookup(0), [10, 10], "confidence | top(1)", length=4, eos="stop")
-    assert result.nfe >= 1
-    assert len(result.answer) == 4
+@pytest.mark.parametrize("eos", ["stop", "fill", "block"])
+def test_an_eos_in_the_prompt_ends_nothing(eos):
+    logits = torch.zeros(5, 8)
+    logits[:, 1] = torch.tensor([0.0, 4.0, 3.0, 2.0, 1.0])
+    prompt = [EOS, 2]
+    result = decode(
+        Scripted([logits], SPEC), prompt, "confidence | top(1)", length=3, eos=eos, block=3
+    )
+    assert result.answer.tolist() == [1, 1, 1]
+    assert result.nfe == 3
 
 
 @pytest.mark.parametrize("eos", ["stop", "fill", "block"])

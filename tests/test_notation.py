@@ -146,7 +146,7 @@ ERRORS = {
     "out of range": ("confidence | eb(-1)", "eb: gamma must be >= 0, got -1"),
     "a sweep where one rule is meant": (
         "confidence | swd({0,1,5}) | top({1,2})",
-        "is a sweep of 6 rules; expand it with Rule.expand",
+        "is a sweep of 6 rules; one rule is wanted here",
     ),
 }
 

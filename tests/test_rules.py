@@ -74,9 +74,7 @@ def test_a_rule_of_no_parts_is_refused():
 
 
 def test_something_that_is_no_part_is_refused_with_what_to_do():
-    with pytest.raises(
-        RuleError, match=r"not a registered part; decorate it with @unmask\.score"
-    ):
+    with pytest.raises(RuleError, match=r"not a registered part; decorate it with @unmask\.score"):
         Rule.of([lambda view: view.confidence])
 
 

@@ -18,7 +18,7 @@ def parse(text: str) -> list[Any]:
     """The parts of one rule, made and checked, in the order they were written."""
     if "{" in text or "}" in text:
         count = len(expand(text))
-        raise RuleError(f"{text!r} is a sweep of {count} rules; expand it with Rule.expand")
+        raise RuleError(f"{text!r} is a sweep of {count} rules; one rule is wanted here")
     parts, latest = [], 0
     for piece in text.split("|"):
         kind, part = _parse_part(piece, text)

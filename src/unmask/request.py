@@ -45,10 +45,10 @@ class Settings:
         _check_whole(block=self.block, steps=self.steps)
         if self.block is not None and self.block < 1:
             raise RequestError(
-                f"block must be >= 1 (or None for the full window), got {self.block}"
+                f"block must be >= 1, or left out for the full window, got {self.block}"
             )
         if self.steps is not None and self.steps < 1:
-            raise RequestError(f"steps must be >= 1 (or None for no limit), got {self.steps}")
+            raise RequestError(f"steps must be >= 1, or left out for no limit, got {self.steps}")
         if self.eos not in get_args(Eos):
             raise UnknownName("EOS policy", str(self.eos), get_args(Eos))
 
@@ -77,7 +77,7 @@ def prompt_request(
     if len(held):
         raise RequestError(
             f"the prompt already holds mask id {spec.mask_id} at position {int(held[0])}; "
-            "decode() would overwrite it; use infill() to fill masks inside a text"
+            "it would be overwritten; use infill to fill masks inside a text"
         )
     end = len(ids) + length
     if spec.block is not None:  # a block-causal model fills whole blocks
@@ -137,7 +137,7 @@ def _checked(spec: ModelSpec, request: Request) -> Request:
     if settings.block is not None and settings.block > length:
         raise RequestError(
             f"block {settings.block} is larger than the answer of {length} positions; "
-            "use a smaller block, or None for the full window"
+            "use a smaller block, or leave it out for the full window"
         )
     grid, block = (0, spec.block) if spec.block else (int(holes[0]), settings.block or length)
     blocks = len(torch.unique((holes - grid) // block))

@@ -140,6 +140,7 @@ def test_a_cache_and_guidance_wrap_the_model(run, folder):
     assert as_json(run, "Hello", "--cache", "dual", "--block", "8")["ids"] == cached.ids
     guided = unmask.decode(unmask.Guided(model, 1.5), chat, RULE, length=16)
     assert as_json(run, "Hello", "--guidance", "1.5")["ids"] == guided.ids
+    assert as_json(run, "Hello", "--guidance", "1.5", "--cache", "dual")["nfe"] > 0
 
 
 def test_a_block_causal_model_keeps_its_blocks_unless_told(run, tmp_path):
@@ -349,7 +350,6 @@ def test_a_bad_line_is_named_before_anything_is_decoded(run, in_file, tmp_path, 
         (["Hi", "--output", "x"], "--output is for the answers to --input"),
         (["Hi", "--infill", "--length", "3"], "takes no --length"),
         (["Hi", "--infill"], "the text holds no [MASK] to fill"),
-        (["Hi", "--guidance", "1", "--cache", "dual"], "no --cache can follow"),
         (["Hi", "--cache", "block"], "has full attention; the caches for it are"),
         (["Hi", "--block", "many"], "--block must be a number >= 1, or 'full', got 'many'"),
         (["Hi", "--device", "nowhere"], "the device 'nowhere' is not to be had here"),

@@ -61,7 +61,7 @@ class Job:
         return prompt.request(self.shape.tokenizer, self.shape.spec, self.settings, self.length)
 
     def load(self) -> Denoiser:
-        """The model with its cache or guidance."""
+        """The model with its cache and guidance."""
         block = self.shape.spec.block if self.shape.arch.block is not None else None
         loaded = load(
             self.shape.folder,
@@ -70,11 +70,10 @@ class Job:
             mask_id=self.options.mask_id,
             block=block,
         )
+        model: Denoiser = loaded.model
         if self.options.cache != "none":
-            return Cached(loaded.model, self.options.cache)
-        if self.options.guidance is not None:
-            return Guided(loaded.model, self.options.guidance)
-        return loaded.model
+            model = Cached(loaded.model, self.options.cache)
+        return model if self.options.guidance is None else Guided(model, self.options.guidance)
 
     @property
     def model_name(self) -> str:

@@ -50,7 +50,7 @@ def _add_model(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--mask-id", type=int, metavar="ID", help="if the files name a wrong one")
     group.add_argument("--cache", choices=CACHES, default="none", help="keys and values (none)")
     group.add_argument(
-        "--guidance", type=float, metavar="SCALE", help="classifier-free; two forwards a step"
+        "--guidance", type=float, metavar="SCALE", help="classifier-free; twice the work a step"
     )
 
 
@@ -121,9 +121,6 @@ def _check(arguments: argparse.Namespace) -> None:
         ),
         "--infill writes where the masks are, so it takes no --length": (
             arguments.infill and arguments.length is not None
-        ),
-        "--guidance runs the model with and without the prompt; no --cache can follow that": (
-            arguments.guidance is not None and arguments.cache != "none"
         ),
         f"--batch-size must be >= 1, got {arguments.batch_size}": arguments.batch_size < 1,
         f"--seed must be >= 0, got {arguments.seed}": arguments.seed < 0,
