@@ -11,7 +11,8 @@ from safetensors.torch import save_file
 from tokenizers import Tokenizer, decoders, pre_tokenizers
 from tokenizers.models import BPE
 
-from unmask.models.families import Config, family_of
+from unmask.models.config import Config
+from unmask.models.families import family_of
 from unmask.models.transformer import Transformer
 
 SPECIAL = (

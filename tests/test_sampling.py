@@ -185,9 +185,9 @@ def test_the_mask_is_never_drawn():
 @pytest.mark.parametrize(
     ("knobs", "message"),
     [
-        ({"temperature": -0.1}, "temperature must be >= 0 and finite, got -0.1"),
-        ({"temperature": INF}, "temperature must be >= 0 and finite, got inf"),
-        ({"temperature": math.nan}, "temperature must be >= 0 and finite, got nan"),
+        ({"temperature": -0.1}, "or >= 0.0001 and finite, got -0.1"),
+        ({"temperature": INF}, "or >= 0.0001 and finite, got inf"),
+        ({"temperature": math.nan}, "or >= 0.0001 and finite, got nan"),
         ({"top_p": 0.0}, r"top_p must be in \(0, 1\], got 0.0"),
         ({"top_p": 1.1}, r"top_p must be in \(0, 1\], got 1.1"),
         ({"top_k": -1}, "top_k must be >= 0"),

@@ -69,6 +69,11 @@ def test_dream_takes_the_share_of_what_is_left():
     assert counts(Timesteps(4), 100) == [24, 25, 25, 26]
 
 
+@pytest.mark.parametrize(("masks", "wanted"), [(2, [0, 0, 2]), (6, [2, 1, 3]), (9, [3, 2, 4])])
+def test_dream_counts_in_single_precision(masks, wanted):
+    assert counts(Timesteps(3, eps=0.0), masks) == wanted
+
+
 def test_dream_takes_all_in_the_last_step():
     assert counts(Timesteps(1), 5) == [5]
     assert sum(counts(Timesteps(3), 7)) == 7

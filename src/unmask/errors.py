@@ -32,6 +32,12 @@ class UnknownName(RuleError):  # noqa: N818  (reads as the sentence it prints)
         super().__init__(f"unknown {kind} {name!r}{hint} known: {', '.join(names)}")
 
 
+def require_whole(name: str, number: object, least: int) -> None:
+    """Raise unless a knob is a whole number of at least `least`."""
+    good = isinstance(number, int) and not isinstance(number, bool) and number >= least
+    require(good, f"{name} must be >= {least}, got {number}")
+
+
 def require(condition: bool, message: str) -> None:
     """Raise `RuleError(message)` unless the condition holds: how parts check their knobs."""
     if not condition:

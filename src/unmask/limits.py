@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from unmask.errors import require
+from unmask.errors import require_whole
 from unmask.parts import register
 from unmask.schedules import even_share, steps_per_window
 from unmask.select import best_first, first_in
@@ -27,8 +27,8 @@ class Floor:
     needs = Needs()
 
     def __post_init__(self) -> None:
-        require(self.k >= 1, f"floor: k must be >= 1, got {self.k}")
-        require(self.steps >= 0, f"floor: steps must be >= 0, got {self.steps}")
+        require_whole("floor: k", self.k, 1)
+        require_whole("floor: steps", self.steps, 0)
 
     def __call__(self, view: View, scores: Scores, chosen: Tensor) -> Tensor:
         count = even_share(self.steps, view.progress) if self.steps else self.k
@@ -46,8 +46,8 @@ class Cap:
     needs = Needs()
 
     def __post_init__(self) -> None:
-        require(self.k >= 1, f"cap: k must be >= 1, got {self.k}")
-        require(self.steps >= 0, f"cap: steps must be >= 0, got {self.steps}")
+        require_whole("cap: k", self.k, 1)
+        require_whole("cap: steps", self.steps, 0)
 
     def __call__(self, view: View, scores: Scores, chosen: Tensor) -> Tensor:
         order = best_first(scores.key, chosen)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
-from typing import Any, TypeVar, get_args, get_type_hints
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from unmask.errors import RuleError, UnknownName
 from unmask.view import EVERYTHING, Needs
@@ -31,8 +31,8 @@ class Argument:
     default: Any = dataclasses.MISSING
 
     def __str__(self) -> str:
-        words = ("yes", "no") if self.kind is bool else get_args(self.kind)
-        allowed = "|".join(words)
+        words = get_args(self.kind) if get_origin(self.kind) is Literal else ()
+        allowed = "yes|no" if self.kind is bool else "|".join(map(str, words))
         if self.default is dataclasses.MISSING:
             return f"{self.name}: {allowed}" if allowed else self.name
         return f"{self.name}={show(self.default)}" + (f" ({allowed})" if allowed else "")

@@ -42,6 +42,8 @@ class Settings:
     allow_mask: bool = False
 
     def __post_init__(self) -> None:
+        if not isinstance(self.rule, Rule):
+            raise RequestError(f"rule must be a Rule, such as Rule.parse(text), got {self.rule!r}")
         _check_whole(block=self.block, steps=self.steps)
         if self.block is not None and self.block < 1:
             raise RequestError(
@@ -68,7 +70,7 @@ def prompt_request(
 ) -> Request:
     """A prompt followed by `length` masks."""
     ids = _checked_ids(spec, prompt)
-    _check_whole(length=length, seed=seed)
+    _check_whole(length=length)
     if length < 1:
         raise RequestError(f"length must be >= 1, got {length}")
     if len(ids) == 0:
@@ -109,7 +111,8 @@ def _checked_ids(spec: ModelSpec, given: Sequence[int] | Tensor) -> Tensor:
         ids = torch.as_tensor(given)
     except (TypeError, ValueError, RuntimeError) as error:
         raise RequestError(f"token ids must be a flat list of whole numbers: {error}") from None
-    if ids.ndim != 1 or (len(ids) and ids.dtype.is_floating_point):
+    whole = not (ids.dtype.is_floating_point or ids.dtype.is_complex or ids.dtype == torch.bool)
+    if ids.ndim != 1 or (len(ids) and not whole):
         raise RequestError(
             f"token ids must be a flat list of whole numbers, got {ids.dtype} of shape "
             f"{tuple(ids.shape)}"
@@ -127,6 +130,9 @@ def _checked_ids(spec: ModelSpec, given: Sequence[int] | Tensor) -> Tensor:
 
 def _checked(spec: ModelSpec, request: Request) -> Request:
     settings = request.settings
+    _check_whole(seed=request.seed)
+    if not 0 <= request.seed < 2**63:
+        raise RequestError(f"seed must be in [0, 2^63), got {request.seed}")
     if spec.block is not None and settings.block not in (None, spec.block):
         raise RequestError(
             f"{spec.name} attends in blocks of {spec.block}, so it decodes in them, not in blocks "

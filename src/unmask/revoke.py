@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from unmask.errors import require
+from unmask.errors import require, require_whole
 from unmask.parts import register
 from unmask.view import KL, Needs, View
 
@@ -32,7 +32,7 @@ class Drift:
 
     def __post_init__(self) -> None:
         require(self.limit > 0, f"revoke: limit must be > 0, got {self.limit}")
-        require(self.times >= 1, f"revoke: times must be >= 1, got {self.times}")
+        require_whole("revoke: times", self.times, 1)
 
     @property
     def needs(self) -> Needs:

@@ -25,6 +25,7 @@ from unmask.view import ABSENT, View
 from unmask.windows import forwards_here, in_window, open_windows
 
 _IDENTITIES = itertools.count()
+MOST_IDLE = 4096  # steps without a commitment that a selection with `waits` may take
 
 
 class Rows:
@@ -166,10 +167,13 @@ class Rows:
             chosen = chosen | first_in(order, least, view.masked)
             revoked &= (left > 1)[:, None]
         stuck = view.masked.any(-1) & ~chosen.any(-1)
-        if not getattr(rule.select, "waits", False) and bool(stuck.any()):
+        self.state.idle = torch.where(stuck, self.state.idle + 1, 0)
+        patience = MOST_IDLE if getattr(rule.select, "waits", False) else 0
+        if bool((self.state.idle > patience).any()):
             raise RuleError(
-                f"{notation(rule.select)} chose nothing though masks are left; a selection "
-                "chooses at least one per step, or says `waits = True`"
+                f"{notation(rule.select)} chose nothing though masks are left"
+                + (f", {patience} times in a row" if patience else "")
+                + "; a selection chooses at least one per step, or says `waits = True` and skips"
             )
         return replace(decision, chosen=chosen, revoked=revoked)
 
@@ -204,6 +208,7 @@ class Rows:
         state.anchor[cells] = -1
         state.slot[cells] = -1
         state.trail[cells] = 0.0
+        state.credit_token[cells], state.credit[cells] = -1, 0.0
 
     def _open_windows(self, hidden: Hidden, first: int) -> None:
         """Open the next windows; their history is the head on this forward's hidden states."""
@@ -225,16 +230,22 @@ class Rows:
         state, results = self.state, []
         for row in finished.nonzero()[:, 0].tolist():
             length = int(state.length[row])
-            canvas, answer = state.tokens[row, :length].clone(), state.answer[row, :length]
+            canvas, answer = state.tokens[row, :length].clone(), self._asked(row, length)
             commit = state.commit_step[row, :length].clone()
             end = first_stop(canvas, answer, self.spec.stop_ids)
             nfe_eos = int(commit[: end + 1][answer[: end + 1]].max()) + 1
             nfe = int(state.nfe[row])
-            written = canvas[answer][: self.lengths[row]]
+            written = canvas[answer]
             results.append(
                 Result(self.keys[row], canvas, written, commit, nfe, nfe_eos, self.spec.stop_ids)
             )
         return tuple(results)
+
+    def _asked(self, row: int, length: int) -> Tensor:
+        """The positions of the answer, without what only fills up the last block: [L] bool."""
+        answer = self.state.answer[row, :length]
+        wanted = self.lengths[row]
+        return answer if wanted is None else answer & (answer.cumsum(-1) <= wanted)
 
     def _keep(self, rows: list[int]) -> None:
         self.keys = [self.keys[row] for row in rows]

@@ -24,8 +24,10 @@ class Sampling:
     tempered: bool = False
 
     def __post_init__(self) -> None:
-        if not 0 <= self.temperature < float("inf"):
-            raise RequestError(f"temperature must be >= 0 and finite, got {self.temperature}")
+        if self.temperature != 0 and not 1e-4 <= self.temperature < float("inf"):
+            raise RequestError(
+                f"temperature must be 0 (greedy), or >= 0.0001 and finite, got {self.temperature}"
+            )
         if not 0 < self.top_p <= 1:
             raise RequestError(f"top_p must be in (0, 1], got {self.top_p}")
         if self.top_k < 0:
@@ -57,7 +59,7 @@ def gumbel_max(tempered: Tensor, uniform: Tensor) -> Tensor:
 
 
 def _keep_top_p(z: Tensor, top_p: float) -> Tensor:
-    """The smallest set of likeliest tokens whose probability reaches top_p, at least one."""
+    """The likeliest tokens up to and including the one that carries their sum past top_p."""
     ordered, order = z.sort(descending=True, stable=True)
     p = ordered.softmax(-1)
     beyond = p.cumsum(-1) - p > top_p  # the token that crosses the line stays

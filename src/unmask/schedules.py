@@ -8,7 +8,7 @@ from functools import cache
 import torch
 from torch import Tensor
 
-from unmask.errors import require
+from unmask.errors import require, require_whole
 from unmask.parts import register
 from unmask.select import best_first, first_in
 from unmask.view import Needs, Progress, Scores, View
@@ -42,7 +42,7 @@ class Static:
     needs = Needs()
 
     def __post_init__(self) -> None:
-        require(self.steps >= 1, f"static: steps must be >= 1, got {self.steps}")
+        require_whole("static: steps", self.steps, 1)
 
     def __call__(self, view: View, scores: Scores) -> Tensor:
         order = best_first(scores.key, view.masked)
@@ -101,7 +101,7 @@ class Origin:
 
 
 def _check_timesteps(name: str, steps: int, eps: float) -> None:
-    require(steps >= 1, f"{name}: steps must be >= 1, got {steps}")
+    require_whole(f"{name}: steps", steps, 1)
     require(0 <= eps < 1, f"{name}: eps must be in [0, 1), got {eps}")
 
 

@@ -8,7 +8,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from unmask.errors import require
+from unmask.errors import require, require_whole
 from unmask.parts import register
 from unmask.view import KL, Needs, Scores, View
 
@@ -55,7 +55,7 @@ class TopK:
     needs = Needs()
 
     def __post_init__(self) -> None:
-        require(self.k >= 1, f"top: k must be >= 1, got {self.k}")
+        require_whole("top: k", self.k, 1)
 
     def __call__(self, view: View, scores: Scores) -> Tensor:
         return first_in(best_first(scores.key, view.masked), self.k, view.masked)
@@ -193,7 +193,7 @@ class Klass:
 
     def __post_init__(self) -> None:
         require(self.kl > 0, f"klass: kl must be > 0, got {self.kl}")
-        require(self.n >= 1, f"klass: n must be >= 1, got {self.n}")
+        require_whole("klass: n", self.n, 1)
 
     @property
     def needs(self) -> Needs:
@@ -249,7 +249,7 @@ class LeftToRight:
     needs = Needs()
 
     def __post_init__(self) -> None:
-        require(self.k >= 1, f"ar: k must be >= 1, got {self.k}")
+        require_whole("ar: k", self.k, 1)
 
     def __call__(self, view: View, scores: Scores) -> Tensor:
         begun = view.masked.cumsum(-1) > 0  # [B, W], from the leftmost mask on

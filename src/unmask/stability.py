@@ -62,6 +62,10 @@ class Stability:
         penalty = self.lam * view.instability(self.kl)
         if scores.logarithmic or self.form == "additive":
             return scores - penalty
+        require(
+            not bool((view.masked & (scores.value > 0)).any()),
+            f"swd: form={self.form} is for scores <= 0, such as entropy",
+        )
         return _in_log_domain(-scores.value, penalty if self.form == "signed" else -penalty)
 
     def ready(self, view: View, base: Scores) -> Tensor:

@@ -38,6 +38,7 @@ class State:
     opened: Tensor  # masks in the window when it was opened
     num_windows: Tensor  # windows with masks at the beginning
     nfe: Tensor  # forwards of the row
+    idle: Tensor  # forwards since it last committed something
     # per position: [B, L, ...]
     tokens: Tensor
     masked: Tensor  # still [MASK]
@@ -80,6 +81,7 @@ class State:
             opened=number(0),
             num_windows=number(windows),
             nfe=number(0),
+            idle=number(0),
             tokens=canvas[None].clone(),
             masked=masked,
             given=~masked,

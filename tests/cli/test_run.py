@@ -356,7 +356,7 @@ def test_a_bad_line_is_named_before_anything_is_decoded(run, in_file, tmp_path, 
         (["Hi", "--raw", "--system", "x"], "--system goes into a chat"),
         (["Hi", "--batch-size", "0"], "--batch-size must be >= 1, got 0"),
         (["Hi", "--seed", "-1"], "--seed must be >= 0, got -1"),
-        (["Hi", "--temperature", "-1"], "temperature must be >= 0"),
+        (["Hi", "--temperature", "-1"], "temperature must be 0 (greedy), or >= 0.0001"),
         (["", "--raw"], "the prompt is empty"),
     ],
 )

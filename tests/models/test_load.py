@@ -554,14 +554,18 @@ def test_loading_takes_the_weights_one_file_and_little_more(large, dtype):
         import torch
         from unmask import load
 
+        def memory(field):
+            found = open("/proc/self/status").read().split(field)[1].split()
+            return int(found[0]) * 1024
+
         torch.set_num_threads(1)
+        before = memory("VmRSS:")  # torch itself
         model = load(sys.argv[1], dtype=None if sys.argv[2] == "None" else sys.argv[2]).model
         for parameter in model.module.parameters():  # a mapped page counts once it is touched
             parameter.view(torch.int16).flatten()[::1024].sum()
-        status = open("/proc/self/status").read().split("VmHWM:")[1].split()
-        print(json.dumps([int(status[0]) * 1024, str(model.dtype)]))
+        print(json.dumps([memory("VmHWM:") - before, str(model.dtype)]))
     """
-    peak, found = run(code, folder, dtype)
+    taken, found = run(code, folder, dtype)
     assert found == f"torch.{dtype or 'bfloat16'}"
-    assert peak >= weights  # otherwise nothing was measured
-    assert peak <= weights + shard + 300 * MEGABYTE
+    assert taken >= 0.9 * weights  # otherwise nothing was measured
+    assert taken <= weights + shard + 100 * MEGABYTE

@@ -336,13 +336,13 @@ def test_rotation_turns_the_pair_of_the_first_and_second_half():
     angle = torch.tensor(3 * 1e4 ** (-2 / 8))
     wanted = torch.zeros(8)
     wanted[1], wanted[5] = angle.cos(), angle.sin()
-    found = Rotary(_small(), position, torch.float32)(x)[0, 0, 0]
+    found = Rotary.at(_small(), position, torch.float32).turn(x)[0, 0, 0]
     torch.testing.assert_close(found, wanted)
 
 
 def test_partial_rotation_leaves_the_other_features_alone():
     x = torch.randn(1, 2, 5, 8, generator=torch.Generator().manual_seed(0))
-    found = Rotary(_small(rotary_dim=4), torch.arange(5)[None], torch.float32)(x)
+    found = Rotary.at(_small(rotary_dim=4), torch.arange(5)[None], torch.float32).turn(x)
     assert torch.equal(found[..., 4:], x[..., 4:])
     assert not torch.allclose(found[:, :, 1:, :4], x[:, :, 1:, :4])
 
@@ -350,9 +350,9 @@ def test_partial_rotation_leaves_the_other_features_alone():
 def test_rotation_in_float32_rounds_once():
     x = torch.randn(1, 2, 40, 8, generator=torch.Generator().manual_seed(0)).bfloat16()
     positions = torch.arange(40)[None]
-    exact = Rotary(_small(), positions, torch.float32)(x.float()).bfloat16()
-    kept = Rotary(_small(rope_in_float32=True), positions, torch.bfloat16)(x)
-    rounded = Rotary(_small(), positions, torch.bfloat16)(x)
+    exact = Rotary.at(_small(), positions, torch.float32).turn(x.float()).bfloat16()
+    kept = Rotary.at(_small(rope_in_float32=True), positions, torch.bfloat16).turn(x)
+    rounded = Rotary.at(_small(), positions, torch.bfloat16).turn(x)
     assert kept.dtype == rounded.dtype == torch.bfloat16
     assert torch.equal(kept, exact)
     assert not torch.equal(rounded, exact)
@@ -362,8 +362,8 @@ def test_a_position_far_out_is_turned_as_exactly_as_a_near_one():
     x = torch.randn(1, 1, 1, 8, generator=torch.Generator().manual_seed(0)).bfloat16()
     far = torch.tensor([[4001]])  # bfloat16 would make it 4000
     arch = _small(rope_in_float32=True)
-    exact = Rotary(arch, far, torch.float32)(x.float()).bfloat16()
-    assert torch.equal(Rotary(arch, far, torch.bfloat16)(x), exact)
+    exact = Rotary.at(arch, far, torch.float32).turn(x.float()).bfloat16()
+    assert torch.equal(Rotary.at(arch, far, torch.bfloat16).turn(x), exact)
 
 
 def test_given_positions_are_used_instead_of_the_order():

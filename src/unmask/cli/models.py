@@ -17,7 +17,7 @@ _SMALLEST = {
     "rope_theta": 10000.0,
     **dict.fromkeys(("d_model", "n_heads", "n_layers"), 2),
     **dict.fromkeys(("hidden_size", "num_attention_heads", "num_hidden_layers"), 2),
-    "intermediate_size": 2,
+    **dict.fromkeys(("intermediate_size", "head_dim"), 2),
     **dict.fromkeys(("num_experts", "num_experts_per_tok"), 2),
     **dict.fromkeys(("expert_intermediate_size", "moe_intermediate_size"), 2),
 }
@@ -51,7 +51,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _families() -> Iterator[dict[str, Any]]:
-    from unmask.models.families import FAMILIES, Config
+    from unmask.models.config import Config
+    from unmask.models.families import FAMILIES
 
     for family in FAMILIES:
         arch = family.read(Config(dict(_SMALLEST), family.name))

@@ -9,7 +9,8 @@ from typing import Any
 from unmask.errors import ModelError
 from unmask.models.architecture import Architecture
 from unmask.models.checkpoint import read_json
-from unmask.models.families import Config, family_of
+from unmask.models.config import Config
+from unmask.models.families import family_of
 from unmask.models.hosted import Hosted
 from unmask.models.load import find_folder, read_spec
 from unmask.models.rotary import is_remote, repair_rotary

@@ -13,7 +13,8 @@ from unmask.errors import ModelError
 from unmask.models.architecture import Architecture
 from unmask.models.base import ModelSpec
 from unmask.models.checkpoint import KEPT_IN_FLOAT32, Checkpoint, open_file, read_json
-from unmask.models.families import Config, Family, family_of
+from unmask.models.config import Config
+from unmask.models.families import Family, family_of
 from unmask.models.load import read_spec
 from unmask.models.transformer import Transformer
 from unmask.tokenizer import Tokenizer

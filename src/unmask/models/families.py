@@ -8,56 +8,7 @@ from typing import Any
 
 from unmask.errors import ModelError, UnknownName
 from unmask.models.architecture import Architecture, Experts
-
-
-class Config:
-    """A config.json whose missing or unsupported keys are named."""
-
-    def __init__(self, values: dict[str, Any], file: str) -> None:
-        self.values = values
-        self.file = file
-
-    def need(self, key: str) -> Any:
-        """A value that must be there."""
-        if self.values.get(key) is None:
-            raise ModelError(f"{self.file}: the key {key!r} is missing; {self.family} needs it")
-        return self.values[key]
-
-    def get(self, key: str, default: Any = None) -> Any:
-        """A value that may be missing or null."""
-        value = self.values.get(key)
-        return default if value is None else value
-
-    def refuse(self, **unsupported: Any) -> None:
-        """Raise where a key has a value other than the one that this implementation stands for."""
-        for key, expected in unsupported.items():
-            found = self.get(key, expected)
-            if found != expected:
-                raise ModelError(
-                    f"{self.file}: {key} is {found!r}; only {expected!r} is supported for "
-                    f"{self.family}"
-                )
-
-    @property
-    def family(self) -> str:
-        """What the config says it is, for messages."""
-        return str((self.values.get("architectures") or [self.values.get("model_type")])[0])
-
-    @property
-    def rope_theta(self) -> float:
-        """From either of the places that transformers 4 and 5 write it to."""
-        parameters = self.get("rope_parameters", {})
-        self.refuse(rope_scaling=None)
-        kind = parameters.get("rope_type", "default")
-        if kind != "default":
-            raise ModelError(f"{self.file}: rope_type {kind!r} is not supported, only 'default'")
-        return float(parameters.get("rope_theta") or self.need("rope_theta"))
-
-    def rotary_share(self, head_dim: int) -> float:
-        """How much of a head is rotated."""
-        parameters = self.get("rope_parameters", {})
-        share = parameters.get("partial_rotary_factor") or self.get("partial_rotary_factor")
-        return float(share or self.get("rotary_dim", head_dim) / head_dim)
+from unmask.models.config import Config
 
 
 @dataclass(frozen=True)
@@ -98,23 +49,34 @@ def _read_llada(c: Config) -> Architecture:
     c.refuse(block_type="llama", layer_norm_type="rms", activation_type="silu", rope=True)
     c.refuse(alibi=False, attention_layer_norm=False, input_emb_norm=False, scale_logits=False)
     c.refuse(include_bias=False, bias_for_layer_norm=False, block_group_size=1)
-    hidden, heads = c.need("d_model"), c.need("n_heads")
-    kv_heads = c.get("n_kv_heads", 1 if c.get("multi_query_attention") else heads)
+    hidden, heads = c.whole("d_model"), c.whole("n_heads")
+    kv_heads = c.whole("n_kv_heads", 1 if c.get("multi_query_attention") else heads)
+    _check_heads(c, hidden, heads, kv_heads, ("d_model", "n_heads", "n_kv_heads"))
     return Architecture(
-        vocab_size=c.get("embedding_size", c.values.get("vocab_size")) or c.need("vocab_size"),
+        vocab_size=c.whole("embedding_size" if c.get("embedding_size") else "vocab_size"),
         hidden=hidden,
-        layers=c.need("n_layers"),
+        layers=c.whole("n_layers"),
         heads=heads,
         kv_heads=kv_heads,
         head_dim=hidden // heads,
-        mlp=c.get("mlp_hidden_size", int(c.get("mlp_ratio", 4) * hidden)),
-        norm_eps=c.get("rms_norm_eps", 1e-5),
-        rope_theta=c.get("rope_theta", 10000.0),
+        mlp=c.whole("mlp_hidden_size", int(c.number("mlp_ratio", 4) * hidden)),
+        norm_eps=c.number("rms_norm_eps", 1e-5),
+        rope_theta=c.rope_theta(10000.0),
         rotary_dim=hidden // heads,
         rope_in_float32=c.get("rope_full_precision", True),
         qkv_bias=c.get("include_qkv_bias", False),
         tied=c.get("weight_tying", True),
     )
+
+
+def _check_heads(
+    c: Config, hidden: int, heads: int, kv_heads: int, keys: tuple[str, str, str]
+) -> None:
+    """Heads share the width, and key heads the heads, without a remainder."""
+    if hidden % heads:
+        raise c.wrong(keys[1], heads, f"a divisor of {keys[0]} = {hidden}")
+    if heads % kv_heads:
+        raise c.wrong(keys[2], kv_heads, f"a divisor of {keys[1]} = {heads}")
 
 
 def _llada_tensors(arch: Architecture) -> Tensors:
@@ -145,21 +107,26 @@ def _llada_tensors(arch: Architecture) -> Tensors:
 def _read_qwen(c: Config, **more: Any) -> Architecture:
     """What Dream, SDAR and LLaDA-MoE share: the names of transformers' Llama-like configs."""
     c.refuse(hidden_act="silu", use_sliding_window=False)
-    hidden, heads = c.need("hidden_size"), c.need("num_attention_heads")
-    head_dim = c.get("head_dim", hidden // heads)
-    experts, dense = more.get("experts"), more.get("dense_layers", frozenset())
+    hidden, heads = c.whole("hidden_size"), c.whole("num_attention_heads")
+    kv_heads = c.whole("num_key_value_heads", heads)
+    width = heads if c.get("head_dim") else hidden  # a head's own size need not divide the width
+    _check_heads(
+        c, width, heads, kv_heads, ("hidden_size", "num_attention_heads", "num_key_value_heads")
+    )
+    head_dim = c.whole("head_dim", hidden // heads)
     if "mlp" not in more:
-        more["mlp"] = c.need("intermediate_size") if experts is None or dense else 0
+        dense = more.get("experts") is None or more.get("dense_layers")
+        more["mlp"] = c.whole("intermediate_size") if dense else 0
     fields: dict[str, Any] = {
-        "vocab_size": c.need("vocab_size"),
+        "vocab_size": c.whole("vocab_size"),
         "hidden": hidden,
-        "layers": c.need("num_hidden_layers"),
+        "layers": c.whole("num_hidden_layers"),
         "heads": heads,
-        "kv_heads": c.get("num_key_value_heads", heads),
+        "kv_heads": kv_heads,
         "head_dim": head_dim,
-        "norm_eps": c.get("rms_norm_eps", 1e-6),
-        "rope_theta": c.rope_theta,
-        "rotary_dim": int(head_dim * c.rotary_share(head_dim)),
+        "norm_eps": c.number("rms_norm_eps", 1e-6),
+        "rope_theta": c.rope_theta(),
+        "rotary_dim": c.rotary_dim(head_dim),
         "tied": c.get("tie_word_embeddings", False),
     }
     return Architecture(**{**fields, **more})
@@ -211,59 +178,73 @@ def _read_dream(c: Config) -> Architecture:
 
 def _read_sdar(c: Config) -> Architecture:
     c.refuse(attention_bias=False)
-    return _read_qwen(c, qk_norm=True, block=c.get("block_size", 4))
+    return _read_qwen(c, qk_norm=True, block=c.whole("block_size", 4))
 
 
 def _read_llada_moe(c: Config) -> Architecture:
     c.refuse(attention_bias=False, clip_qkv=None, moe_router_score_function="softmax")
     c.refuse(router_num_group=None, router_topk_group=None)
-    layers = c.need("num_hidden_layers")
+    layers = c.whole("num_hidden_layers")
     pattern = c.get("moe_layer_freq", [1] * layers)
-    if isinstance(pattern, int):
-        if pattern < 1:
-            raise ModelError(f"{c.file}: moe_layer_freq must be >= 1 or a list, got {pattern}")
-        pattern = [int(layer % pattern == 0) for layer in range(layers)]
-    dense = frozenset(i for i, has in enumerate(pattern) if not has)
+    if not isinstance(pattern, list):
+        every = c.whole("moe_layer_freq")
+        pattern = [int(layer % every == 0) for layer in range(layers)]
+    if len(pattern) < layers:
+        raise c.wrong("moe_layer_freq", pattern, f"one number for each of {layers} layers")
+    dense = frozenset(i for i, has in enumerate(pattern[:layers]) if not has)
     experts = Experts(
-        count=c.need("num_experts"),
-        top_k=c.need("num_experts_per_tok"),
-        width=c.need("expert_intermediate_size"),
-        shared_width=c.get("shared_expert_intermediate_size", 0),
+        count=c.whole("num_experts"),
+        top_k=_top_k(c),
+        width=c.whole("expert_intermediate_size"),
+        shared_width=c.whole("shared_expert_intermediate_size", 0, least=0),
         bias=c.get("moe_router_enable_expert_bias", False),
         bias_in_weight=True,
     )
     return _read_qwen(
         c,
-        mlp=c.need("dense_intermediate_size") if dense else 0,
-        norm_eps=c.get("rms_norm_eps", 1e-5),
+        mlp=c.whole("dense_intermediate_size") if dense else 0,
+        norm_eps=c.number("rms_norm_eps", 1e-5),
         qk_norm=c.get("qk_layernorm", True),
         experts=experts,
         dense_layers=dense,
     )
 
 
+def _top_k(c: Config) -> int:
+    chosen, count = c.whole("num_experts_per_tok"), c.whole("num_experts")
+    if chosen > count:
+        raise c.wrong("num_experts_per_tok", chosen, f"at most num_experts = {count}")
+    return chosen
+
+
 def _read_llada2(c: Config) -> Architecture:
     c.refuse(use_qkv_bias=False, use_bias=False, score_function="sigmoid")
     c.refuse(using_split_qkv_in_self_attention=False, norm_head=False)
-    width = c.need("moe_intermediate_size")
+    width, count = c.whole("moe_intermediate_size"), c.whole("num_experts")
+    groups, top_groups = c.whole("n_group", 1), c.whole("topk_group", 1)
+    if count % groups or (groups > 1 and count // groups < 2):
+        raise c.wrong("n_group", groups, f"such that {count} experts make groups of two or more")
+    if top_groups > groups or _top_k(c) > count // groups * top_groups:
+        allowed = f"at most n_group = {groups}, and enough for num_experts_per_tok = {_top_k(c)}"
+        raise c.wrong("topk_group", top_groups, allowed)
     experts = Experts(
-        count=c.need("num_experts"),
-        top_k=c.need("num_experts_per_tok"),
+        count=count,
+        top_k=_top_k(c),
         width=width,
-        shared_width=width * c.get("num_shared_experts", 0),
+        shared_width=width * c.whole("num_shared_experts", 0, least=0),
         scoring="sigmoid",
         normalise=c.get("norm_topk_prob", True),
-        scale=c.get("routed_scaling_factor", 1.0),
-        groups=c.get("n_group", 1),
-        top_groups=c.get("topk_group", 1),
+        scale=c.number("routed_scaling_factor", 1.0),
+        groups=groups,
+        top_groups=top_groups,
         bias=c.get("moe_router_enable_expert_bias", True),
     )
     return _read_qwen(
         c,
         qk_norm=c.get("use_qk_norm", True),
         experts=experts,
-        dense_layers=frozenset(range(c.get("first_k_dense_replace", 0))),
-        block=c.get("block_length", 32),
+        dense_layers=frozenset(range(c.whole("first_k_dense_replace", 0, least=0))),
+        block=c.whole("block_length", 32),
     )
 
 
@@ -346,7 +327,7 @@ FAMILIES: tuple[Family, ...] = (
 
 def family_of(config: Config) -> Family:
     """By `architectures` first, by `model_type` second: two families call themselves llada."""
-    names = config.values.get("architectures") or []
+    names = config.names
     for family in FAMILIES:
         if any(name in family.architectures for name in names):
             return family

@@ -10,7 +10,8 @@ from torch import Tensor
 from unmask.errors import ModelError, UnmaskError
 from unmask.models.architecture import Architecture
 from unmask.models.base import Canvas, Denoiser, Hidden, ModelSpec
-from unmask.models.families import Config, Family, family_of
+from unmask.models.config import Config
+from unmask.models.families import Family, family_of
 from unmask.models.function import by_length, from_function
 from unmask.models.rotary import check_rotary
 from unmask.models.transformer import block_causal

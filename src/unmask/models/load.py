@@ -13,7 +13,8 @@ from unmask.errors import ModelError
 from unmask.models.architecture import Architecture
 from unmask.models.base import ModelSpec
 from unmask.models.checkpoint import Checkpoint, read_json
-from unmask.models.families import Config, Family, family_of
+from unmask.models.config import Config
+from unmask.models.families import Family, family_of
 from unmask.models.pretrained import Pretrained
 from unmask.models.transformer import Transformer
 from unmask.tokenizer import Tokenizer
@@ -125,9 +126,10 @@ def read_spec(
         raise ModelError(
             f"{family.name} attends to everything at once; give the block to decode(), not load()"
         )
+    listed_masks = config.token_ids("mask_token_id")
     candidates = (
         mask_id,
-        config.get("mask_token_id"),
+        listed_masks[0] if listed_masks else None,
         tokenizer.token_id("mask_token"),
         family.mask_id,
     )
@@ -137,11 +139,13 @@ def read_spec(
             f"{folder}: mask token {mask} lies outside the vocabulary 0..{arch.vocab_size - 1}; "
             "give the right one as mask_id"
         )
-    generation = folder / "generation_config.json"
+    file = folder / "generation_config.json"
+    generation = Config(read_json(file) if file.is_file() else {}, str(file))
+    own = tokenizer.token_id("eos_token")
     listed = [
-        *_ids(config.get("eos_token_id")),
-        *_ids(read_json(generation).get("eos_token_id") if generation.is_file() else None),
-        *_ids(tokenizer.token_id("eos_token")),
+        *config.token_ids("eos_token_id"),
+        *generation.token_ids("eos_token_id"),
+        *([] if own is None else [own]),
     ]
     if not listed:
         raise ModelError(f"{config.file}: the key 'eos_token_id' is missing, and no file has it")
@@ -149,12 +153,6 @@ def read_spec(
     stops = dict.fromkeys([*listed, *(end for end in ends if end is not None)])
     name = folder.resolve().name
     return ModelSpec(mask, arch.vocab_size, listed[0], tuple(stops), name, block or arch.block)
-
-
-def _ids(value: Any) -> list[int]:
-    if value is None:
-        return []
-    return [int(v) for v in value] if isinstance(value, list) else [int(value)]
 
 
 def _dtype(dtype: str | torch.dtype | None) -> torch.dtype | None:
@@ -200,7 +198,11 @@ def _places(
 
 def _dispatch(module: Transformer, places: dict[str, torch.device]) -> None:
     """Move activations to where the weights are, layer by layer."""
-    by_module = {name.rpartition(".")[0]: device for name, device in places.items()}
+    by_module: dict[str, torch.device] = {}
+    for name, device in places.items():
+        unit = ".".join(name.split(".")[: 2 if name.startswith("layers.") else 1])
+        if by_module.setdefault(unit, device) != device:
+            raise ModelError(f"device_map splits {unit!r}; a layer stays on one device")
     _accelerate().dispatch_model(module, device_map=by_module, force_hooks=True)
 
 

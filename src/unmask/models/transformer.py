@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -34,24 +34,33 @@ class RMSNorm(nn.Module):
         return self.weight * y.to(x.dtype)
 
 
-class Rotary:
-    """Rotation of queries and keys by their positions, frequencies in float32, half-split."""
+class Rotary(NamedTuple):
+    """Cosines and sines of every position's angles: [B, 1, Q, R] each."""
 
-    def __init__(self, arch: Architecture, positions: Tensor, dtype: torch.dtype) -> None:
+    cos: Tensor
+    sin: Tensor
+
+    @classmethod
+    def at(cls, arch: Architecture, positions: Tensor, dtype: torch.dtype) -> Rotary:
+        """For these positions [B, Q]; frequencies in float32."""
         half = torch.arange(0, arch.rotary_dim, 2, dtype=torch.float32, device=positions.device)
         frequency = 1.0 / arch.rope_theta ** (half / arch.rotary_dim)
         angle = positions[..., None].float() * frequency
-        angle = torch.cat([angle, angle], -1)[:, None]  # [B, 1, Q, R]
+        angle = torch.cat([angle, angle], -1)[:, None]
         kept = torch.float32 if arch.rope_in_float32 else dtype
-        self.cos, self.sin = angle.cos().to(kept), angle.sin().to(kept)
-        self.size = arch.rotary_dim
+        return cls(angle.cos().to(kept), angle.sin().to(kept))
 
-    def __call__(self, x: Tensor) -> Tensor:
-        """[B, H, Q, D] -> the same, its first `rotary_dim` features rotated."""
-        part = x[..., : self.size].to(self.cos.dtype)
+    def to(self, device: torch.device) -> Rotary:
+        """The same on a device; nothing is copied where it already is."""
+        return Rotary(self.cos.to(device), self.sin.to(device))
+
+    def turn(self, x: Tensor) -> Tensor:
+        """Rotate the first R features of queries or keys, in half-split layout: [B, H, Q, D]."""
+        size = self.cos.shape[-1]
+        part = x[..., :size].to(self.cos.dtype)
         a, b = part.chunk(2, -1)
         turned = (part * self.cos + torch.cat([-b, a], -1) * self.sin).to(x.dtype)
-        return torch.cat([turned, x[..., self.size :]], -1) if self.size < x.shape[-1] else turned
+        return torch.cat([turned, x[..., size:]], -1) if size < x.shape[-1] else turned
 
 
 class Attention(nn.Module):
@@ -79,7 +88,7 @@ class Attention(nn.Module):
         if arch.qk_norm:
             q, k = self.q_norm(q), self.k_norm(k)
         q, k, v = q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)  # [B, H, Q, D]
-        q, k = rotary(q), rotary(k)
+        q, k = rotary.turn(q), rotary.turn(k)
         if cache is not None:
             k, v = cache.update(layer, k, v)
         grouped = arch.heads != arch.kv_heads
@@ -122,6 +131,7 @@ class Layer(nn.Module):
     def forward(
         self, x: Tensor, rotary: Rotary, mask: Tensor | None, cache: KeyValues | None
     ) -> Tensor:
+        rotary, mask = rotary.to(x.device), None if mask is None else mask.to(x.device)
         x = x + self.attn(self.attn_norm(x), rotary, mask, self.index, cache)
         h = self.mlp_norm(x)
         y = self.mlp(h)
@@ -157,7 +167,7 @@ class Transformer(nn.Module):
         if positions is None:
             positions = torch.arange(tokens.shape[-1], device=tokens.device)[None]
         x = self.embed(tokens)
-        rotary = Rotary(self.arch, positions, x.dtype)
+        rotary = Rotary.at(self.arch, positions.to(x.device), x.dtype)
         for layer in self.layers:
             x = layer(x, rotary, mask, cache)
         out: Tensor = self.norm(x)
@@ -165,7 +175,10 @@ class Transformer(nn.Module):
 
     def logits(self, hidden: Tensor) -> Tensor:
         """The head: [..., D] -> [..., V]."""
-        return F.linear(hidden, self.embed.weight if self.arch.tied else self.head.weight)
+        if not self.arch.tied:
+            out: Tensor = self.head(hidden)
+            return out
+        return F.linear(hidden.to(self.embed.weight.device), self.embed.weight)
 
 
 def block_causal(queries: Tensor, keys: Tensor, block: int) -> Tensor:

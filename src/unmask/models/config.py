@@ -1,0 +1,104 @@
+"""A config.json, read with care: what is missing, unsupported or impossible is named."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from unmask.errors import ModelError
+
+
+class Config:
+    """The values of a config.json; every complaint names the file and the key."""
+
+    def __init__(self, values: dict[str, Any], file: str) -> None:
+        self.values = values
+        self.file = file
+
+    @property
+    def family(self) -> str:
+        """What the config says it is, for messages."""
+        return self.names[0] if self.names else str(self.values.get("model_type"))
+
+    @property
+    def names(self) -> list[str]:
+        """The class names under `architectures`."""
+        found = self.values.get("architectures") or []
+        if not isinstance(found, list) or not all(isinstance(name, str) for name in found):
+            raise self.wrong("architectures", found, "a list of names")
+        return found
+
+    def wrong(self, key: str, value: Any, allowed: str) -> ModelError:
+        """The error for a value that cannot be."""
+        return ModelError(f"{self.file}: {key} must be {allowed}, got {value!r}")
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """A value that may be missing or null."""
+        value = self.values.get(key)
+        return default if value is None else value
+
+    def need(self, key: str) -> Any:
+        """A value that must be there."""
+        if self.values.get(key) is None:
+            raise ModelError(f"{self.file}: the key {key!r} is missing; {self.family} needs it")
+        return self.values[key]
+
+    def whole(self, key: str, default: int | None = None, least: int = 1) -> int:
+        """A whole number; without a default it must be there."""
+        value = self.need(key) if default is None else self.get(key, default)
+        if not isinstance(value, int) or isinstance(value, bool) or value < least:
+            raise self.wrong(key, value, f"a whole number >= {least}")
+        return value
+
+    def number(self, key: str, default: float | None = None) -> float:
+        """A number > 0; without a default it must be there."""
+        value = self.need(key) if default is None else self.get(key, default)
+        return self.positive(key, value)
+
+    def positive(self, key: str, value: Any) -> float:
+        """The value, if it is a number > 0."""
+        if not isinstance(value, int | float) or isinstance(value, bool) or not value > 0:
+            raise self.wrong(key, value, "a number > 0")
+        return float(value)
+
+    def refuse(self, **unsupported: Any) -> None:
+        """Raise where a key has a value other than the one that this implementation stands for."""
+        for key, expected in unsupported.items():
+            found = self.get(key, expected)
+            if found != expected:
+                raise ModelError(
+                    f"{self.file}: {key} is {found!r}; only {expected!r} is supported for "
+                    f"{self.family}"
+                )
+
+    def rope_theta(self, default: float | None = None) -> float:
+        """The rotary base, from either of the places that transformers 4 and 5 write it to."""
+        parameters = self.get("rope_parameters", {})
+        self.refuse(rope_scaling=None)
+        kind = parameters.get("rope_type", "default")
+        if kind != "default":
+            raise ModelError(f"{self.file}: rope_type {kind!r} is not supported, only 'default'")
+        if parameters.get("rope_theta") is not None:
+            return self.positive("rope_theta", parameters["rope_theta"])
+        return self.number("rope_theta", default)
+
+    def rotary_dim(self, head_dim: int) -> int:
+        """How many features of a head are rotated."""
+        parameters = self.get("rope_parameters", {})
+        share = parameters.get("partial_rotary_factor") or self.get("partial_rotary_factor")
+        if share is None:
+            size = self.whole("rotary_dim", head_dim)
+        else:
+            size = int(head_dim * self.positive("partial_rotary_factor", share))
+        if size > head_dim or size % 2:
+            key = "rotary_dim" if share is None else "partial_rotary_factor"
+            allowed = f"such that an even number of {head_dim} features is rotated"
+            raise self.wrong(key, share or size, allowed)
+        return size
+
+    def token_ids(self, key: str) -> list[int]:
+        """A token id or a list of them; none if the key is missing."""
+        value = self.get(key, [])
+        ids = value if isinstance(value, list) else [value]
+        if not all(isinstance(i, int) and not isinstance(i, bool) for i in ids):
+            raise self.wrong(key, value, "a token id or a list of them")
+        return ids
