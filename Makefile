@@ -28,6 +28,8 @@ format: setup
 
 bench: setup
 	$(BIN)/python -m bench.decision
+	$(BIN)/python -m bench.models
+	$(BIN)/python -m bench.caches
 
 clean:
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis dist build

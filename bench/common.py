@@ -51,7 +51,21 @@ def in_fresh_process(function: Callable[..., Any], *arguments: Any) -> Any:
         return pool.apply(function, arguments)
 
 
-def high_water() -> int:
-    """Peak resident memory of this process in bytes; getrusage would inherit the parent's."""
-    status = Path("/proc/self/status").read_text()
-    return int(next(line for line in status.splitlines() if "VmHWM" in line).split()[1]) * 1024
+class PeakMemory:
+    """How far resident memory rises above where it stood, in bytes (Linux).
+
+    The kernel's high-water mark is reset first; getrusage would inherit the parent's.
+    """
+
+    def __enter__(self) -> PeakMemory:
+        Path("/proc/self/clear_refs").write_text("5")
+        self.before = _status("VmRSS")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.extra = _status("VmHWM") - self.before
+
+
+def _status(key: str) -> int:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return int(next(line for line in lines if line.startswith(key)).split()[1]) * 1024

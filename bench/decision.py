@@ -15,7 +15,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from bench.common import high_water, in_fresh_process
+from bench.common import PeakMemory, in_fresh_process
 from unmask.reduce import Previous, reduce
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
@@ -66,9 +66,9 @@ def extra_memory(name: str, dtype_name: str, rows: int, vocabulary: int) -> int:
     torch.set_num_threads(1)
     pair = tensors(rows, vocabulary, DTYPES[dtype_name])
     METHODS[name](*(t[:1] for t in pair))  # what the first call allocates once is not counted
-    before = high_water()
-    METHODS[name](*pair)
-    return high_water() - before
+    with PeakMemory() as memory:
+        METHODS[name](*pair)
+    return memory.extra
 
 
 def main() -> None:

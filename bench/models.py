@@ -3,7 +3,7 @@
     python -m bench.models [--layers 8] [--hidden 512] [--length 128] [--json]
 
 A LLaDA-shaped random model with the real vocabulary decodes the same tokens twice: by unmask, and
-by a loop written as the public ones are (logits and softmax of every position, every step).
+by a loop written as Fast-dLLM's is: logits and a float64 softmax of every position, every step.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 import unmask
-from bench.common import high_water, in_fresh_process, llada_shaped
+from bench.common import PeakMemory, in_fresh_process, llada_shaped
 from unmask.models.pretrained import Pretrained
 
 PROMPT = list(range(1000, 1064))
@@ -31,7 +31,7 @@ def ours(model: Pretrained, length: int, block: int, steps: int) -> Tensor:
 
 @torch.no_grad()
 def whole_canvas(model: Pretrained, length: int, block: int, steps: int) -> Tensor:
-    """LLaDA's timetable over logits of the whole canvas."""
+    """LLaDA's timetable over logits and a softmax of the whole canvas, as public code has it."""
     mask_id = model.spec.mask_id
     x = torch.tensor([PROMPT + [mask_id] * length])
     blocks = length // block
@@ -41,8 +41,9 @@ def whole_canvas(model: Pretrained, length: int, block: int, steps: int) -> Tens
         for _ in range(steps // blocks):
             logits = model.module.logits(model.module(x))  # [1, L, V]
             logits[..., mask_id] = -torch.inf
-            p = logits.softmax(-1)
-            confidence, token = p.max(-1)
+            token = logits.argmax(-1)
+            p = logits.double().softmax(-1)
+            confidence = p.gather(-1, token[..., None])[..., 0]
             confidence[x != mask_id] = -torch.inf
             confidence[:, end:] = -torch.inf
             chosen = confidence[0].topk(per_step).indices
@@ -55,13 +56,13 @@ METHODS = {"whole canvas": whole_canvas, "unmask": ours}
 
 def measure(name: str, layers: int, hidden: int, length: int, block: int, steps: int) -> Any:
     """Seconds, extra memory and tokens of one method, in this process."""
-    torch.set_num_threads(2)
+    torch.set_num_threads(1)
     model = llada_shaped(layers, hidden)
     METHODS[name](model, block, block, 1)  # warm
-    before = high_water()
     begin = time.perf_counter()
-    tokens = METHODS[name](model, length, block, steps)
-    return time.perf_counter() - begin, high_water() - before, tokens.tolist()
+    with PeakMemory() as memory:
+        tokens = METHODS[name](model, length, block, steps)
+    return time.perf_counter() - begin, memory.extra, tokens.tolist()
 
 
 def main() -> None:

@@ -108,6 +108,12 @@ def test_merges_are_applied(made):
     assert len(tokenizer.encode("olleh")) == 4  # o, ll, e, h
 
 
+def test_digits_are_tokens_one_by_one(made):
+    tokenizer = made(slow=True)
+    assert tokenizer.token_id("12") is not None
+    assert len(tokenizer.encode("12")) == 2
+
+
 @pytest.mark.parametrize("text", TEXTS)
 def test_vocabulary_and_merges_are_as_good_as_a_tokenizer_file(tmp_path, text):
     for folder, slow in (("fast", False), ("slow", True)):

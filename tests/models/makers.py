@@ -16,7 +16,7 @@ from tokenizers import pre_tokenizers
 from torch import Tensor
 
 FAMILIES = ("llada", "dream", "llada-moe", "llada2", "sdar")
-MERGES = ("h e", "l l", "he ll", "hell o", "Ġ w", "o r", "Ġw or", "l d")
+MERGES = ("h e", "l l", "he ll", "hell o", "Ġ w", "o r", "Ġw or", "l d", "1 2")
 EOS, BOS, TURN, MASK = 270, 271, 272, 273  # of the tokenizer; its largest id is MASK
 VOCABULARY = 280  # rows of the embedding; the last few have no token
 
