@@ -20,6 +20,7 @@ from unmask import (
     Batch,
     RequestError,
     Rule,
+    RuleError,
     Sampling,
     Settings,
     decode,
@@ -307,3 +308,19 @@ def test_a_row_has_an_identity_that_no_other_row_ever_has():
     decode(model, [1], TOP, length=2)
     assert seen[0] == seen[1]
     assert len(set(seen)) == 4
+
+
+def test_a_selection_that_waits_for_ever_is_given_up(monkeypatch):
+    monkeypatch.setattr("unmask.rows.MOST_IDLE", 20)
+
+    class Never:
+        waits = True
+
+        def __call__(self, view, scores):
+            return torch.zeros_like(view.masked)
+
+    rule = replace(Rule.parse(TOP), select=Never())
+    model = Counting(random_lookup(0))
+    with pytest.raises(RuleError, match="nothing was committed in 20 forwards: Never waits"):
+        decode(model, [1], rule, length=4)
+    assert model.forwards == 21

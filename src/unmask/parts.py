@@ -155,6 +155,14 @@ def notation(part: Any) -> str:
     return f"{kind.name}({', '.join(written)})"
 
 
+def spelled(part: Any) -> str:
+    """The part in the notation, or what Python calls it: for messages."""
+    try:
+        return notation(part)
+    except RuleError:
+        return getattr(part, "__name__", type(part).__name__)
+
+
 def show(value: Any) -> str:
     """A knob's value as the notation writes it: 5, 0.1, yes, prev_cur."""
     if isinstance(value, bool):

@@ -13,7 +13,7 @@ from unmask.errors import ModelError, RuleError
 from unmask.history import History, Where, cells_where
 from unmask.layout import Found, lay_out
 from unmask.models.base import Denoiser, Hidden
-from unmask.parts import notation
+from unmask.parts import spelled
 from unmask.reduce import Stats, reduce
 from unmask.request import Request, Settings
 from unmask.results import Result, Step
@@ -25,7 +25,7 @@ from unmask.view import ABSENT, View
 from unmask.windows import forwards_here, in_window, open_windows
 
 _IDENTITIES = itertools.count()
-MOST_IDLE = 4096  # steps without a commitment that a selection with `waits` may take
+MOST_IDLE = 4096  # forwards without a commitment before a row is given up
 
 
 class Rows:
@@ -166,16 +166,25 @@ class Rows:
             order = best_first(decision.scores.key, view.masked)
             chosen = chosen | first_in(order, least, view.masked)
             revoked &= (left > 1)[:, None]
-        stuck = view.masked.any(-1) & ~chosen.any(-1)
-        self.state.idle = torch.where(stuck, self.state.idle + 1, 0)
-        patience = MOST_IDLE if getattr(rule.select, "waits", False) else 0
-        if bool((self.state.idle > patience).any()):
-            raise RuleError(
-                f"{notation(rule.select)} chose nothing though masks are left"
-                + (f", {patience} times in a row" if patience else "")
-                + "; a selection chooses at least one per step, or says `waits = True` and skips"
-            )
+        self._check_progress(view, chosen)
         return replace(decision, chosen=chosen, revoked=revoked)
+
+    def _check_progress(self, view: View, chosen: Tensor) -> None:
+        """Raise where a row would never end: nothing is chosen, or nothing is ever computed."""
+        waiting = ~chosen.any(-1)
+        self.state.idle = torch.where(waiting, self.state.idle + 1, 0)
+        select = self.settings.rule.select
+        stuck = waiting & view.masked.any(-1)
+        if bool(stuck.any()) and not getattr(select, "waits", False):
+            raise RuleError(
+                f"{spelled(select)} chose nothing though masks are left; a selection chooses at "
+                "least one per step, or says `waits = True`"
+            )
+        if bool((self.state.idle > MOST_IDLE).any()):
+            raise RuleError(
+                f"nothing was committed in {MOST_IDLE} forwards: {spelled(select)} waits for ever, "
+                "or a cache never computes the masks that are left"
+            )
 
     def _remember(self, logits: Tensor, where: Where) -> None:
         if self.needs.history or self.needs.drift:

@@ -14,7 +14,7 @@ from torch import Tensor
 from unmask.credit import Credit
 from unmask.errors import RuleError
 from unmask.notation import expand, parse
-from unmask.parts import kind_of, needs_of, notation
+from unmask.parts import kind_of, needs_of, notation, spelled
 from unmask.recipes import RECIPES
 from unmask.scores import entropy
 from unmask.stability import Stability
@@ -126,14 +126,14 @@ class Rule:
 
     def _check(self, chosen: Any, view: View) -> None:
         if not isinstance(chosen, Tensor) or chosen.dtype != torch.bool:
-            raise RuleError(f"{notation(self.select)} must return a bool tensor, got {chosen!r}")
+            raise RuleError(f"{spelled(self.select)} must return a bool tensor, got {chosen!r}")
         if chosen.shape != view.masked.shape:
             raise RuleError(
-                f"{notation(self.select)} must choose among {tuple(view.masked.shape)} positions, "
+                f"{spelled(self.select)} must choose among {tuple(view.masked.shape)} positions, "
                 f"got a tensor of shape {tuple(chosen.shape)}"
             )
         if bool((chosen & ~view.masked).any()):
-            raise RuleError(f"{notation(self.select)} chose a position that is not masked")
+            raise RuleError(f"{spelled(self.select)} chose a position that is not masked")
 
 
 _STAGE_NAMES = {

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 from models.makers import (
     BOS,
@@ -569,3 +570,11 @@ def test_loading_takes_the_weights_one_file_and_little_more(large, dtype):
     assert found == f"torch.{dtype or 'bfloat16'}"
     assert taken >= 0.9 * weights  # otherwise nothing was measured
     assert taken <= weights + shard + 100 * MEGABYTE
+
+
+def test_a_head_beside_a_tied_embedding_is_not_read(tmp_path):
+    folder = make(tmp_path, "dream", tie_word_embeddings=True)
+    file = folder / "model.safetensors"
+    tensors = load_file(file)
+    save_file({**tensors, "lm_head.weight": torch.zeros(3, 3)}, file)
+    assert load(folder).model.arch.tied

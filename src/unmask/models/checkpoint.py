@@ -72,17 +72,19 @@ class Checkpoint:
         plan: Iterable[tuple[Target, Source]],
         dtype: torch.dtype,
         device_of: dict[str, torch.device],
+        spare: frozenset[str] = frozenset(),
     ) -> None:
         """Load every parameter of a module on the meta device, one file at a time.
 
         A tensor that keeps its dtype on the CPU stays mapped to its file; others are copied one
-        by one, so that nothing but the weights and one tensor is in memory.
+        by one, so that nothing but the weights and one tensor is in memory. A `spare` tensor may
+        be there and is not read.
         """
         jobs: dict[Path, list[tuple[Target, Source, str]]] = defaultdict(list)
         for target, source in plan:
             stored = self.resolve(source.name)
             jobs[self.files[stored]].append((target, source, stored))
-        self._check_all_used({stored for work in jobs.values() for *_, stored in work})
+        self._check_all_used({stored for work in jobs.values() for *_, stored in work} | spare)
         shapes = {name: p.shape for name, p in module.named_parameters()}
         for file in sorted(jobs):
             with open_file(file) as tensors:

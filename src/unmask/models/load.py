@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -71,13 +71,21 @@ def load(
     places = _places(module, _device(device), device_map)
     checkpoint, plan = Checkpoint(folder), list(family.tensors(arch))
     stored = checkpoint.stored_dtype(plan[0][1].name)  # the embedding's; files may mix several
-    checkpoint.fill(module, plan, _dtype(dtype) or stored, places)
+    checkpoint.fill(module, plan, _dtype(dtype) or stored, places, _spare_head(family, arch))
     module.eval()
     if device_map is not None:
         _dispatch(module, places)
     if compile:
         module.forward = torch.compile(module.forward)  # type: ignore[method-assign]
     return Loaded(Pretrained(module, spec), tokenizer, family, folder)
+
+
+def _spare_head(family: Family, arch: Architecture) -> frozenset[str]:
+    """The head's name where the embedding serves as head: some savers write it all the same."""
+    if not arch.tied:
+        return frozenset()
+    whole = family.tensors(replace(arch, tied=False))
+    return frozenset(source.name for target, source in whole if target.name == "head.weight")
 
 
 def find_folder(
