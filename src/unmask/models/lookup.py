@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from unmask.models.base import Canvas, Hidden, ModelSpec
 
@@ -23,7 +24,8 @@ class LookupDenoiser:
     ) -> None:
         self.place = place  # [L, V]
         self.everywhere = everywhere  # [V, V]
-        self.near = near  # [2R + 1, V, V]
+        self.near = near.clone()  # [2R + 1, V, V]
+        self.near[len(near) // 2] = 0.0  # a position says nothing about itself
         self.spec = spec
         self.shift = shift
         self.device = place.device
@@ -47,11 +49,10 @@ class LookupDenoiser:
         tokens = canvas.tokens.masked_fill(~inside, self.spec.mask_id)
         said = self.everywhere[tokens]  # [B, L, V]
         logits = self.place[:length] + said.sum(1, keepdim=True) - said
-        reach = len(self.near) // 2
-        for distance in range(1, min(reach, length - 1) + 1):
-            logits[:, :-distance] += self.near[reach + distance, tokens[:, distance:]]
-            logits[:, distance:] += self.near[reach - distance, tokens[:, :-distance]]
-        return Hidden(logits)
+        span = len(self.near)
+        around = pad(tokens, (span // 2, span // 2), value=self.spec.mask_id).unfold(1, span, 1)
+        near = self.near[torch.arange(span, device=self.device), around]  # [B, L, 2R + 1, V]
+        return Hidden(logits + near.sum(2))
 
     def head(self, hidden: Hidden, rows: Tensor, positions: Tensor) -> Tensor:
         source = (positions - 1).clamp_min(0) if self.shift else positions
