@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-from helpers import EOS, MASK, SPEC, VOCABULARY
+from helpers import EOS, MASK, SPEC, VOCABULARY, outcome, random_lookup
 from unmask import (
+    ModelError,
     ModelSpec,
     RequestError,
     Rule,
@@ -166,3 +167,17 @@ def test_equal_settings_are_one_group():
     other = Settings(Rule.parse("confidence|swd(lam=5.0)|eb(1e-1)"))
     assert same == other
     assert hash(same) == hash(other)
+
+
+def test_a_recipe_brings_its_block_where_it_fits():
+    model = random_lookup(0, length=80)
+    rule = "confidence | swd(1) | eb(0.1)"
+    named = decode(model, [1], "swd-block32", length=64)
+    assert outcome(named) == outcome(decode(model, [1], rule, length=64, block=32))
+    short = decode(model, [1], "swd-block32", length=8)
+    assert outcome(short) == outcome(decode(model, [1], rule, length=8))
+
+
+def test_the_pair_that_load_gives_is_no_model():
+    with pytest.raises(ModelError, match=r"is no denoiser; write model, tokenizer = unmask.load"):
+        decode((random_lookup(0), None), [1], length=4)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helpers import bits, hand_view, places, random_view, rule_texts, table
-from unmask import Needs, Rule, RuleError
+from helpers import bits, hand_view, places, random_lookup, random_view, rule_texts, table
+from unmask import Needs, Rule, RuleError, decode
 from unmask.parts import kind_of, kinds
 from unmask.view import BOTH_KL
 
@@ -83,3 +85,30 @@ def test_a_plain_tensor_is_a_plain_score():
     decision = rule(hand_view([0.5, 0.5], entropy=table([0.9, 0.1])))
     assert places(decision.chosen) == [1]
     assert not decision.base.logarithmic
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (lambda view: view.confidence * float("nan"), "gave NaN for a masked position"),
+        (lambda view: view.confidence[:, 0], r"must give a score for each of \(1, 4\) positions"),
+        (lambda view: None, "got NoneType"),
+    ],
+)
+def test_a_score_that_is_no_number_for_every_position_is_named(given, message):
+    model = random_lookup(0)
+    rule = replace(Rule.parse("confidence | top(1)"), score=given)
+    with pytest.raises(RuleError, match=message):
+        decode(model, [1], rule, length=4)
+
+
+def test_a_modulator_of_the_users_may_hold_positions_back():
+    class Patient:
+        def __call__(self, view, scores):
+            return scores
+
+        def ready(self, view, base):
+            return view.masked & (view.masked.cumsum(-1) == 1)
+
+    rule = replace(Rule.parse("confidence | threshold(0)"), modulators=(Patient(),))
+    assert decode(random_lookup(0), [1], rule, length=4).nfe == 4

@@ -7,6 +7,8 @@ from torch import Tensor
 
 from unmask.models.base import ModelSpec
 from unmask.state import State
+from unmask.view import ABSENT
+from unmask.windows import in_window
 
 
 def is_stop(tokens: Tensor, stop_ids: tuple[int, ...]) -> Tensor:
@@ -31,9 +33,9 @@ class EosTail:
         self.spec = spec
 
     def deferred(self, token: Tensor) -> Tensor:
-        """True where a prediction ends the answer and is to be ranked last: [N] -> [N]."""
+        """True where a prediction that ends the answer is to be ranked last, or ABSENT: [N]."""
         if self.policy != "last":
-            return torch.zeros_like(token, dtype=torch.bool)
+            return ABSENT
         return is_stop(token, self.spec.stop_ids)
 
     def wanted(self, state: State) -> Tensor:
@@ -68,7 +70,6 @@ class EosTail:
             open_before = (state.masked & (ends.cumsum(-1) == 0)).any(-1)
             done = ends.any(-1) & ~open_before
         else:
-            place = torch.arange(state.masked.shape[-1], device=state.masked.device)
-            here = (place >= state.start[:, None]) & (place < state.stop[:, None])
+            here = in_window(state)
             done = (ends & here).any(-1) & ~(state.masked & here).any(-1)
         return state.masked & done[:, None]

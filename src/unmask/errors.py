@@ -32,10 +32,11 @@ class UnknownName(RuleError):  # noqa: N818  (reads as the sentence it prints)
         super().__init__(f"unknown {kind} {name!r}{hint} known: {', '.join(names)}")
 
 
-def require_whole(name: str, number: object, least: int) -> None:
+def require_whole(name: str, number: int, least: int) -> None:
     """Raise unless a knob is a whole number of at least `least`."""
-    good = isinstance(number, int) and not isinstance(number, bool) and number >= least
-    require(good, f"{name} must be >= {least}, got {number}")
+    whole = isinstance(number, int) and not isinstance(number, bool)
+    require(whole and least <= number, f"{name} must be >= {least}, got {number}")
+    require(number <= 2**20, f"{name} must be <= {2**20}, got {number}")
 
 
 def require(condition: bool, message: str) -> None:

@@ -12,7 +12,7 @@ from unmask.errors import RequestError
 from unmask.loop import decode_steps
 from unmask.models.base import Denoiser, ModelSpec
 from unmask.models.timed import Timed
-from unmask.request import Request, Settings, infill_request, prompt_request
+from unmask.request import MOST, Request, Settings, infill_request, prompt_request
 from unmask.results import Result, Step
 from unmask.tokenizer import Message, Tokenizer
 
@@ -87,8 +87,8 @@ def encode_masks(tokenizer: Tokenizer, text: str, mask_id: int) -> list[int]:
     ids, end = [], 0
     for hole in _PLACEHOLDER.finditer(text):
         count = int(hole[1] or 1)
-        if count < 1:
-            raise RequestError(f"{hole[0]} stands for no mask; write [MASK*N] with N >= 1")
+        if not 1 <= count <= MOST:
+            raise RequestError(f"{hole[0]}: write [MASK*N] with N from 1 to {MOST}")
         ids += _encode(tokenizer, text[end : hole.start()]) + [mask_id] * count
         end = hole.end()
     ids += _encode(tokenizer, text[end:])

@@ -56,7 +56,7 @@ def read_prompts(stream: BinaryIO, name: str, texts: Format, seed: int) -> list[
 def _object(raw: bytes) -> dict[str, Any]:
     try:
         found = json.loads(raw.decode("utf-8-sig"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise RequestError(f"no JSON: {error}") from None
     if not isinstance(found, dict):
         raise RequestError(f"a line must hold an object, got {type(found).__name__}")
@@ -72,6 +72,8 @@ def _line(found: dict[str, Any], place: str, number: int, texts: Format, seed: i
     name, own = found.get("id", number), found.get("seed", seed)
     if isinstance(name, bool) or not isinstance(name, int | str):
         raise RequestError(f"the id must be a text or a whole number, got {name!r}")
+    if isinstance(name, str) and not name.isprintable():
+        raise RequestError(f"the id must be printable text, got {name!a}")
     if isinstance(own, bool) or not isinstance(own, int) or own < 0:
         raise RequestError(f"the seed must be a whole number >= 0, got {own!r}")
     if kind == "messages":

@@ -23,7 +23,7 @@ class Found:
     raw: Stats  # of the model's own distributions
     scored: Stats  # of the distributions that score
     drift: Tensor  # since commit, or ABSENT
-    ends: Tensor  # True where the token ends the answer and is to be ranked last
+    ends: Tensor  # True where the token ends the answer and is to be ranked last, or ABSENT
 
 
 def lay_out(
@@ -33,10 +33,7 @@ def lay_out(
     rows, positions = found.where
     width = int((state.stop - state.start).max())
     inside = window[found.where]
-    if not bool(inside.all()):
-        rows, positions = rows[inside], positions[inside]
-    else:
-        inside = torch.ones_like(inside)
+    rows, positions = rows[inside], positions[inside]
     shape, cells = (len(state), width), (rows, positions - state.start[rows])
 
     def lay(*columns: Tensor) -> list[Tensor]:
@@ -58,9 +55,10 @@ def lay_out(
     laid = dict(zip(given, more, strict=True))
     times = state.revoked_times[rows, positions]
     revocable = (state.anchor[rows, positions] >= 0) & (times < MOST_REVOCATIONS)
-    masked, seen, revocable, deferred = lay(
-        candidates[rows, positions], state.slot[rows, positions] >= 0, revocable, found.ends[inside]
+    masked, seen, revocable = lay(
+        candidates[rows, positions], state.slot[rows, positions] >= 0, revocable
     )
+    deferred = ABSENT if found.ends is ABSENT else lay(found.ends[inside])[0] & masked
     token, revoked_times = lay(scored.token[inside], times)
     trail = ABSENT
     if needs.trail:
@@ -80,7 +78,7 @@ def lay_out(
         drift=laid.get("drift", ABSENT),
         revocable=revocable,
         revoked_times=revoked_times,
-        deferred=deferred & masked,
+        deferred=deferred,
         progress=progress(state),
     )
 

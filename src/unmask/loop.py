@@ -8,8 +8,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from unmask.errors import RequestError
+from unmask.errors import ModelError, RequestError
 from unmask.models.base import Canvas, Denoiser
+from unmask.recipes import RECIPES
 from unmask.request import Eos, Request, Settings, infill_request, prompt_request
 from unmask.results import Result, Step
 from unmask.rows import Rows
@@ -105,14 +106,16 @@ def decode(
         prompt: token ids without masks; `infill` takes a canvas with masks anywhere.
         rule: a Rule, or its notation.
         length: how many tokens to write.
-        block: positions per block, left to right; None decodes the full window at once.
+        block: positions per block, left to right; None decodes the full window at once, or in the
+            block of the recipe whose name `rule` is.
         eos: keep, suppress, last, stop, block or fill; see `Settings`.
         sampling: temperature, top-p and top-k; greedy by default.
         steps: finish within this many forwards.
         seed: of every random choice in this row.
     """
-    settings = _settings(rule, block, eos, sampling, steps)
-    return _drain(model, [prompt_request(model.spec, prompt, length, settings, seed)], 1)[0]
+    settings = _settings(rule, block, eos, sampling, steps, length)
+    spec = _as_denoiser(model).spec
+    return _drain(model, [prompt_request(spec, prompt, length, settings, seed)], 1)[0]
 
 
 def infill(
@@ -127,8 +130,8 @@ def infill(
     seed: int = 0,
 ) -> Result:
     """Fill the masks of a canvas, wherever they stand; the knobs are those of `decode`."""
-    settings = _settings(rule, block, eos, sampling, steps)
-    return _drain(model, [infill_request(model.spec, canvas, settings, seed)], 1)[0]
+    settings = _settings(rule, block, eos, sampling, steps, 0)
+    return _drain(model, [infill_request(_as_denoiser(model).spec, canvas, settings, seed)], 1)[0]
 
 
 def decode_many(
@@ -149,10 +152,10 @@ def decode_many(
     Every row is decoded as if alone: the same tokens and the same NFE. A finished row leaves the
     batch and the next prompt takes its place. Prompt i uses the seed `seed + i`.
     """
-    settings = _settings(rule, block, eos, sampling, steps)
+    settings = _settings(rule, block, eos, sampling, steps, length)
+    spec = _as_denoiser(model).spec
     requests = [
-        prompt_request(model.spec, prompt, length, settings, seed + i)
-        for i, prompt in enumerate(prompts)
+        prompt_request(spec, prompt, length, settings, seed + i) for i, prompt in enumerate(prompts)
     ]
     return _drain(model, requests, batch_size)
 
@@ -163,9 +166,24 @@ def _settings(
     eos: Eos,
     sampling: Sampling | None,
     steps: int | None,
+    length: int,
 ) -> Settings:
-    parsed = Rule.parse(rule) if isinstance(rule, str) else rule
-    return Settings(parsed, block, eos, sampling or Sampling(), steps)
+    if isinstance(rule, str):
+        named = RECIPES.get(rule.strip())
+        if named is not None and block is None and (named.block or 0) < length:
+            block = named.block
+        rule = Rule.parse(rule)
+    return Settings(rule, block, eos, Sampling() if sampling is None else sampling, steps)
+
+
+def _as_denoiser(model: Denoiser) -> Denoiser:
+    """The model, if it is one: the pair that `load` gives is not."""
+    if not hasattr(model, "trunk") or not hasattr(model, "spec"):
+        raise ModelError(
+            f"{type(model).__name__} is no denoiser; write model, tokenizer = unmask.load(...), or "
+            "make it one with unmask.wrap"
+        )
+    return model
 
 
 def _drain(model: Denoiser, requests: list[Request], batch_size: int) -> list[Result]:

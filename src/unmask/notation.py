@@ -7,8 +7,9 @@ import re
 from difflib import get_close_matches
 from typing import Any, Literal, get_args, get_origin
 
-from unmask.errors import RuleError
-from unmask.parts import STAGES, Argument, Kind, kind_named
+from unmask.errors import RuleError, UnknownName
+from unmask.parts import STAGES, TABLE, Argument, Kind, kind_named, kinds
+from unmask.recipes import RECIPES
 
 _PART = re.compile(r"\s*([A-Za-z][\w-]*)\s*(?:\((.*)\))?\s*$", re.DOTALL)
 _BRACES = re.compile(r"\{([^{}]*)\}")
@@ -54,6 +55,8 @@ def _parse_part(piece: str, text: str) -> tuple[Kind, Any]:
     if match is None:
         what = f"cannot read {piece.strip()!r}" if piece.strip() else "an empty part"
         raise RuleError(f"{what} in {text!r}; a part is a name, or name(value, key=value)")
+    if piece.strip() == text.strip() and match[1] not in TABLE:
+        raise UnknownName("rule or recipe", match[1], [*RECIPES, *(kind.name for kind in kinds())])
     kind = kind_named(match[1])
     return kind, kind.make(**_parse_knobs(kind, match[2] or ""))
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from unmask.errors import UnknownName
-
 
 @dataclass(frozen=True)
 class Recipe:
@@ -41,10 +39,3 @@ RECIPES: dict[str, Recipe] = {
         ),
     )
 }
-
-
-def recipe(name: str) -> Recipe:
-    """The recipe of that name, or an error that suggests the nearest one."""
-    if name not in RECIPES:
-        raise UnknownName("recipe", name, RECIPES)
-    return RECIPES[name]

@@ -14,6 +14,7 @@ from unmask.models.base import ModelSpec
 from unmask.rules import Rule
 from unmask.sampling import Sampling
 
+MOST = 2**20  # positions, steps or blocks: far beyond any model's context
 Eos = Literal["keep", "suppress", "last", "stop", "block", "fill"]
 
 
@@ -42,6 +43,10 @@ class Settings:
     allow_mask: bool = False
 
     def __post_init__(self) -> None:
+        if not isinstance(self.sampling, Sampling):
+            raise RequestError(
+                f"sampling must be a Sampling(temperature, ...), got {self.sampling!r}"
+            )
         if not isinstance(self.rule, Rule):
             raise RequestError(f"rule must be a Rule, such as Rule.parse(text), got {self.rule!r}")
         _check_whole(block=self.block, steps=self.steps)
@@ -104,6 +109,8 @@ def _check_whole(**numbers: int | None) -> None:
     for name, number in numbers.items():
         if number is not None and (not isinstance(number, int) or isinstance(number, bool)):
             raise RequestError(f"{name} must be a whole number, got {number!r}")
+        if number is not None and name != "seed" and number > MOST:
+            raise RequestError(f"{name} must be at most {MOST}, got {number}")
 
 
 def _checked_ids(spec: ModelSpec, given: Sequence[int] | Tensor) -> Tensor:

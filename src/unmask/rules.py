@@ -18,7 +18,7 @@ from unmask.parts import kind_of, needs_of, notation, spelled
 from unmask.recipes import RECIPES
 from unmask.scores import entropy
 from unmask.stability import Stability
-from unmask.view import Limit, Modulate, Needs, Revoke, Score, Scores, Select, View
+from unmask.view import ABSENT, Limit, Modulate, Needs, Revoke, Score, Scores, Select, View
 from unmask.weights import PositionCalibration
 
 
@@ -104,10 +104,10 @@ class Rule:
         return reduce(or_, (needs_of(part) for part in self.parts))
 
     def __call__(self, view: View) -> Decision:
-        base = _ends_last(_as_scores(self.score(view)), view)  # 1. score
+        base = _checked(self.score(view), self.score, view)  # 1. score
         modulated = base
         for modulate in self.modulators:  # 2. modulate
-            modulated = _ends_last(modulate(view, modulated), view)
+            modulated = _checked(modulate(view, modulated), modulate, view)
         chosen = self.select(view.among(self._ready(view, base)), modulated)  # 3. select
         self._check(chosen, view)
         for limit in self.limits:  # 4. limit
@@ -120,8 +120,10 @@ class Rule:
         if not getattr(self.select, "adaptive", True):
             return view.masked
         for modulate in self.modulators:
-            if isinstance(modulate, Stability):
-                return modulate.ready(view, base)
+            ready = getattr(modulate, "ready", None)
+            if ready is not None:
+                found: Tensor = ready(view, base)
+                return found
         return view.masked
 
     def _check(self, chosen: Any, view: View) -> None:
@@ -152,9 +154,17 @@ def _spelled_out(text: str) -> str:
     return found.rule if found else text
 
 
-def _ends_last(scores: Scores, view: View) -> Scores:
-    return scores.putting_last(view.deferred) if bool(view.deferred.any()) else scores
-
-
-def _as_scores(found: Scores | Tensor) -> Scores:
-    return found if isinstance(found, Scores) else Scores.plain(found)
+def _checked(found: Any, part: Any, view: View) -> Scores:
+    """What a score or modulator gave, if it is a number for every position; end tokens last."""
+    scores = Scores.plain(found) if isinstance(found, Tensor) else found
+    if not isinstance(scores, Scores) or scores.key.shape != view.masked.shape:
+        shape = tuple(scores.key.shape) if isinstance(scores, Scores) else type(found).__name__
+        raise RuleError(
+            f"{spelled(part)} must give a score for each of {tuple(view.masked.shape)} positions, "
+            f"got {shape}"
+        )
+    if view.deferred is not ABSENT:
+        scores = scores.putting_last(view.deferred)
+    if bool((scores.key.isnan() & view.masked).any()):
+        raise RuleError(f"{spelled(part)} gave NaN for a masked position")
+    return scores

@@ -33,6 +33,13 @@ class Sampling:
         if self.top_k < 0:
             raise RequestError(f"top_k must be >= 0 (0 keeps all tokens), got {self.top_k}")
 
+        filtered = self.top_p < 1 or self.top_k > 0
+        if filtered and not self.temperature and not self.tempered:
+            raise RequestError(
+                "top_p and top_k change nothing at temperature 0; give a temperature, or tempered "
+                "to score what they leave"
+            )
+
     @property
     def draws(self) -> bool:
         """Whether tokens are random."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Literal, Protocol
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -86,7 +86,7 @@ class View:
     drift: Tensor  # [B, W]  KL between the distribution at commit and now, 0 on masks
     revocable: Tensor  # [B, W]  True where a commitment may be taken back
     revoked_times: Tensor  # [B, W]  how often it was already
-    deferred: Tensor  # [B, W]  True where the token ends the answer and is to be ranked last
+    deferred: Tensor  # [B, W]  True where a token that ends the answer is to be ranked last
     progress: Progress
 
     def instability(self, kl: KL) -> Tensor:
@@ -152,12 +152,6 @@ class Scores:
         if not self.logarithmic:
             return Scores.plain(key)
         return Scores(key, self.value * (-penalty).exp(), logarithmic=True)
-
-
-class Part(Protocol):
-    """What every part of a rule shares: it prints itself in the rule notation."""
-
-    def __str__(self) -> str: ...
 
 
 Score = Callable[[View], "Scores | Tensor"]

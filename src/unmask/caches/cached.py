@@ -45,6 +45,14 @@ class Store:
         self.length = length
 
 
+def check_cache(spec: ModelSpec, policy: Policy) -> None:
+    """Raise unless a cache suits a model's attention."""
+    if isinstance(policy, BlockCache) != (spec.block is not None):
+        kind = "block-causal" if spec.block else "full"
+        fitting = "'block'" if spec.block else "'prefix', 'dual' or 'delayed'"
+        raise RequestError(f"{spec.name} has {kind} attention; the caches for it are {fitting}")
+
+
 class Cached:
     """A model whose forwards compute what its policy asks for, and nothing else.
 
@@ -53,16 +61,16 @@ class Cached:
     """
 
     def __init__(self, model: Pretrained, policy: Policy | str) -> None:
+        if not isinstance(model, Pretrained):
+            raise RequestError(
+                f"a cache wraps a model that unmask.load gave, not {type(model).__name__}; "
+                "guidance goes around the cache: Guided(Cached(model, ...), scale)"
+            )
         if isinstance(policy, str):
             if policy not in POLICIES:
                 raise UnknownName("cache", policy, POLICIES)
             policy = POLICIES[policy]()
-        if isinstance(policy, BlockCache) != (model.spec.block is not None):
-            kind = "block-causal" if model.spec.block else "full"
-            fitting = "'block'" if model.spec.block else "'prefix', 'dual' or 'delayed'"
-            raise RequestError(
-                f"{model.spec.name} has {kind} attention; the caches for it are {fitting}"
-            )
+        check_cache(model.spec, policy)
         self.model = model
         self.policy = policy
         self._keys: tuple[int, ...] = ()

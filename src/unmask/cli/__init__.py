@@ -5,8 +5,11 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 from importlib import import_module
+from io import TextIOWrapper
+from typing import NoReturn
 
 from unmask import __version__
 from unmask.errors import UnmaskError
@@ -14,9 +17,16 @@ from unmask.errors import UnmaskError
 COMMANDS = ("demo", "run", "models", "rules", "theory", "conformance")
 
 
+class OneLineParser(argparse.ArgumentParser):
+    """Says what is wrong in one line, as every other error here."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: {message}; see '{self.prog} --help'\n")
+
+
 def parser() -> argparse.ArgumentParser:
     """The whole command line; built without importing torch."""
-    top = argparse.ArgumentParser(
+    top = OneLineParser(
         prog="unmask",
         description="Decoding rules for masked diffusion language models.",
         epilog="'unmask COMMAND --help' tells more about a command.",
@@ -31,9 +41,13 @@ def parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; 0 if all is well, 1 if what was checked failed, 2 for a wrong call."""
     arguments = parser().parse_args(argv)
+    warnings.showwarning = _show_warning
+    if isinstance(sys.stdout, TextIOWrapper):  # a terminal that cannot show a sign shows a ?
+        sys.stdout.reconfigure(errors="replace")
     try:
         code: int = arguments.run(arguments)
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except UnmaskError as error:
         print(f"unmask {arguments.command}: {error}", file=sys.stderr)
         return 2
@@ -43,4 +57,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader has gone, as with `| head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:  # a full disk, a closed file
+        print(f"unmask {arguments.command}: {error}", file=sys.stderr)
+        return 1
     return code
+
+
+def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
+    print(f"warning: {message}", file=sys.stderr)

@@ -10,13 +10,13 @@ from typing import Any, cast
 import torch
 
 from unmask import __version__
-from unmask.caches import Cached
+from unmask.caches import POLICIES, Cached, check_cache
 from unmask.errors import RequestError
 from unmask.generate import Answer, Format, Prompt
 from unmask.jsonl import sha_of
 from unmask.models.base import Denoiser
 from unmask.models.describe import Description, describe
-from unmask.models.guided import Guided
+from unmask.models.guided import Guided, check_scale
 from unmask.models.load import find_folder, load
 from unmask.recipes import RECIPES, Recipe
 from unmask.request import Eos, Request, Settings
@@ -54,6 +54,12 @@ class Job:
         if texts.system is not None and not texts.in_chat(texts.infill):
             raise RequestError("--system goes into a chat, and here the prompt is taken as it is")
         length = recipe.length if options.length is None else options.length
+        if options.block is None and block is not None and (options.infill or block > length):
+            settings = replace(settings, block=None)  # a recipe's block is no more than a habit
+        if options.cache != "none":
+            check_cache(shape.spec, POLICIES[options.cache]())
+        if options.guidance is not None:
+            check_scale(options.guidance)
         return cls(options, shape, device, settings, length, texts)
 
     def request(self, prompt: Prompt) -> Request:

@@ -67,7 +67,7 @@ def plain_view(masked: Tensor, entropy: Tensor, **fields: Any) -> View:
         drift=ABSENT,
         revocable=torch.zeros_like(masked),
         revoked_times=torch.zeros(masked.shape, dtype=torch.int64),
-        deferred=torch.zeros_like(masked),
+        deferred=ABSENT,
         progress=progress,
     )
     return replace(view, **fields)

@@ -70,9 +70,17 @@ class Config:
                     f"{self.family}"
                 )
 
+    @property
+    def rope_parameters(self) -> dict[str, Any]:
+        """Where transformers 5 keeps what concerns rotary positions."""
+        found = self.get("rope_parameters", {})
+        if not isinstance(found, dict):
+            raise self.wrong("rope_parameters", found, "an object")
+        return found
+
     def rope_theta(self, default: float | None = None) -> float:
         """The rotary base, from either of the places that transformers 4 and 5 write it to."""
-        parameters = self.get("rope_parameters", {})
+        parameters = self.rope_parameters
         self.refuse(rope_scaling=None)
         kind = parameters.get("rope_type", "default")
         if kind != "default":
@@ -83,7 +91,7 @@ class Config:
 
     def rotary_dim(self, head_dim: int) -> int:
         """How many features of a head are rotated."""
-        parameters = self.get("rope_parameters", {})
+        parameters = self.rope_parameters
         share = parameters.get("partial_rotary_factor") or self.get("partial_rotary_factor")
         if share is None:
             size = self.whole("rotary_dim", head_dim)

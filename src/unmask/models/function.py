@@ -41,6 +41,9 @@ class FunctionDenoiser:
 
     def _logits(self, ids: Tensor) -> Tensor:
         logits = self.function(ids)
+        if not isinstance(logits, Tensor) or not logits.dtype.is_floating_point:
+            kind = logits.dtype if isinstance(logits, Tensor) else type(logits).__name__
+            raise ModelError(f"{self.spec.name}: the function must give float logits, got {kind}")
         expected = (*ids.shape, self.spec.vocab_size)
         if tuple(logits.shape) != expected:
             raise ModelError(

@@ -9,6 +9,12 @@ from unmask.errors import ModelError
 from unmask.models.base import Canvas, Denoiser, Hidden, ModelSpec
 
 
+def check_scale(scale: float) -> None:
+    """Raise unless guidance of this scale means something."""
+    if not 0 <= scale < float("inf"):
+        raise ModelError(f"the guidance scale must be >= 0 and finite, got {scale}")
+
+
 class Guided:
     """Logits un + (scale + 1) (cond - un), `un` being the model with the prompt masked out.
 
@@ -16,8 +22,7 @@ class Guided:
     """
 
     def __init__(self, model: Denoiser, scale: float) -> None:
-        if not 0 <= scale < float("inf"):
-            raise ModelError(f"the guidance scale must be >= 0 and finite, got {scale}")
+        check_scale(scale)
         self.model = model
         self.scale = scale
 

@@ -82,6 +82,7 @@ def wrap(
     vocab_size: int | None = None,
     shift: bool | None = None,
     block: int | None = None,
+    device: torch.device | str = "cpu",
 ) -> Denoiser:
     """Make a model that is already in memory a denoiser.
 
@@ -95,6 +96,7 @@ def wrap(
         vocab_size: rows of the logits; needed for a plain function.
         shift: whether the output at i - 1 predicts token i; True for the Dream family.
         block: for block-causal models, the width of a block.
+        device: where a plain function wants its ids.
     """
     if hasattr(model, "trunk") and hasattr(model, "head") and hasattr(model, "spec"):
         denoiser: Denoiser = model
@@ -111,7 +113,12 @@ def wrap(
     if block is not None:
         raise ModelError("block is for transformers models; a function attends as it likes")
     return from_function(
-        model, mask_id=mask_id, vocab_size=vocab_size, eos_id=eos_id, shift=bool(shift)
+        model,
+        mask_id=mask_id,
+        vocab_size=vocab_size,
+        eos_id=eos_id,
+        shift=bool(shift),
+        device=device,
     )
 
 

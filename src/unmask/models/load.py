@@ -42,6 +42,7 @@ def load(
     dtype: str | torch.dtype | None = None,
     mask_id: int | None = None,
     block: int | None = None,
+    exact: bool | None = None,
     compile: bool = False,
     device_map: str | dict[str, Any] | None = None,
     revision: str | None = None,
@@ -55,6 +56,9 @@ def load(
         dtype: float32, bfloat16 or float16; None keeps what is stored.
         mask_id: the mask token, if neither config nor tokenizer names the right one.
         block: for block-causal families, another block width than the config's.
+        exact: never pad: rows of unequal length go in forwards of their own, so that a batch is
+            equal to single runs in bfloat16 and float16 too. None does so on the CPU in those
+            dtypes, where it costs next to nothing.
         compile: run the transformer through torch.compile.
         device_map: spread the layers over devices, through accelerate ("auto", or a mapping).
         revision: of the hub repository.
@@ -77,7 +81,10 @@ def load(
         _dispatch(module, places)
     if compile:
         module.forward = torch.compile(module.forward)  # type: ignore[method-assign]
-    return Loaded(Pretrained(module, spec), tokenizer, family, folder)
+    model = Pretrained(module, spec)
+    if exact is None:
+        exact = model.device.type == "cpu" and model.dtype in (torch.bfloat16, torch.float16)
+    return Loaded(replace(model, exact=exact), tokenizer, family, folder)
 
 
 def _spare_head(family: Family, arch: Architecture) -> frozenset[str]:

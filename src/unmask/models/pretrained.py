@@ -9,15 +9,22 @@ from torch import Tensor
 
 from unmask.models.architecture import Architecture
 from unmask.models.base import Canvas, Hidden, ModelSpec
+from unmask.models.function import by_length
 from unmask.models.transformer import KeyValues, Transformer, block_causal
 
 
 @dataclass(frozen=True)
 class Pretrained:
-    """A transformer with its special tokens; attention is full, or block-causal."""
+    """A transformer with its special tokens; attention is full, or block-causal.
+
+    Rows of unequal length share a forward, the shorter ones padded and their padding hidden: right
+    to rounding, which in bfloat16 may tip a close decision. With `exact`, rows of each length go
+    in a forward of their own, unpadded.
+    """
 
     module: Transformer
     spec: ModelSpec
+    exact: bool = False
 
     @property
     def arch(self) -> Architecture:
@@ -33,14 +40,26 @@ class Pretrained:
 
     def trunk(self, canvas: Canvas) -> Hidden:
         """One forward; of a block-causal model up to the open blocks: nothing sees further."""
-        block = self.spec.block
-        if block is None:
-            mask = self.attention_mask(canvas, canvas.tokens.shape[-1])
-            return Hidden(self.module(canvas.tokens, mask=mask))
-        width = int(canvas.stop.max())
-        hidden = self.module(canvas.tokens[:, :width], mask=self.attention_mask(canvas, width))
+        blockwise = self.spec.block is not None
+        seen = torch.minimum(canvas.stop, canvas.lengths) if blockwise else canvas.lengths
+        if self.exact:
+            states = by_length(canvas.tokens, seen, self._unpadded)
+        else:
+            width = int(seen.max())
+            states = self.module(canvas.tokens[:, :width], mask=self.attention_mask(canvas, width))
+        if not blockwise:
+            return Hidden(states)
         place = torch.arange(canvas.tokens.shape[-1], device=self.device)
-        return Hidden(hidden, fresh=place < canvas.stop[:, None])
+        return Hidden(states, fresh=place < seen[:, None])
+
+    def _unpadded(self, tokens: Tensor) -> Tensor:
+        """Hidden states of rows without padding: [b, l] -> [b, l, D]."""
+        mask = None
+        if self.spec.block is not None:
+            place = torch.arange(tokens.shape[-1], device=self.device)[None]
+            mask = block_causal(place, place, self.spec.block)[:, None]
+        hidden: Tensor = self.module(tokens, mask=mask)
+        return hidden
 
     def head(self, hidden: Hidden, rows: Tensor, positions: Tensor) -> Tensor:
         """Logits of the asked cells; a shifted model predicts token i from its output at i - 1."""
@@ -64,4 +83,4 @@ class Pretrained:
 
     def with_block(self, block: int) -> Pretrained:
         """The same weights, attending in blocks of another width."""
-        return Pretrained(self.module, replace(self.spec, block=block))
+        return replace(self, spec=replace(self.spec, block=block))

@@ -1,0 +1,44 @@
+"""A loaded model as a denoiser: padding, and batches in half precision."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+import unmask
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "models"
+PROMPTS = [[5, 6, 7], [9, 10, 11, 12, 13, 14, 15], [20] * 12, [30, 31]]
+
+
+@pytest.mark.parametrize("name", ["llada-tiny", "dream-tiny", "llada-moe-tiny", "sdar-tiny"])
+@pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
+def test_a_batch_of_unequal_prompts_is_as_single_runs_in_every_dtype(name, dtype):
+    model = unmask.load(GOLDEN / name, dtype=dtype).model
+    for rule in ("confidence | swd(5) | eb(0.5)", "entropy | eb(2)"):
+        many = unmask.decode_many(model, PROMPTS, rule, length=16, batch_size=3)
+        for prompt, result in zip(PROMPTS, many, strict=True):
+            alone = unmask.decode(model, prompt, rule, length=16)
+            assert result.canvas.tolist() == alone.canvas.tolist()
+            assert result.nfe == alone.nfe
+
+
+@pytest.mark.parametrize(("dtype", "exact"), [("float32", False), ("bfloat16", True)])
+def test_only_half_precision_on_the_cpu_is_never_padded_by_itself(dtype, exact):
+    assert unmask.load(GOLDEN / "llada-tiny", dtype=dtype).model.exact is exact
+
+
+def test_exactness_can_be_asked_for_and_declined():
+    assert unmask.load(GOLDEN / "llada-tiny", exact=True).model.exact
+    assert not unmask.load(GOLDEN / "llada-tiny", dtype="bfloat16", exact=False).model.exact
+
+
+def test_padded_and_exact_forwards_say_the_same_in_float32():
+    padded, exact = (unmask.load(GOLDEN / "llada-tiny", exact=e).model for e in (False, True))
+    torch.manual_seed(0)
+    for a, b in zip(
+        unmask.decode_many(padded, PROMPTS, "confidence | top(2)", length=8),
+        unmask.decode_many(exact, PROMPTS, "confidence | top(2)", length=8),
+        strict=True,
+    ):
+        assert a.canvas.tolist() == b.canvas.tolist()
