@@ -15,7 +15,7 @@ _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 def has_colour(choice: str = "auto") -> bool:
     """`always`, `never`, or what the terminal and NO_COLOR say."""
     if choice == "auto":
-        return sys.stdout.isatty() and "NO_COLOR" not in os.environ
+        return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
     return choice == "always"
 
 

@@ -343,6 +343,7 @@ def test_a_bad_line_is_named_before_anything_is_decoded(run, in_file, tmp_path, 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (["--input", "x.jsonl", "--output", "-"], "--output must name a file"),
         (["Hi", "--input", "x"], "--input and PROMPT are given"),
         (["--input", "nowhere.jsonl"], "nowhere.jsonl cannot be read: No such file or directory"),
         (["--input", "x", "--watch"], "--watch shows a single prompt"),

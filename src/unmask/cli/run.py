@@ -116,6 +116,9 @@ def _check(arguments: argparse.Namespace) -> None:
         "--output is for the answers to --input; to keep a single one, redirect stdout": (
             not many and arguments.output is not None
         ),
+        "--output must name a file, so that an interrupted run can go on": (
+            str(arguments.output) == "-"
+        ),
         "--watch draws for people and --json prints for programs; give one of them": (
             arguments.watch and arguments.json
         ),
