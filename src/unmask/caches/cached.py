@@ -71,20 +71,12 @@ class Cached:
                 raise UnknownName("cache", policy, POLICIES)
             policy = POLICIES[policy]()
         check_cache(model.spec, policy)
-        self.model = model
+        self.model, self.spec, self.device = model, model.spec, model.device
         self.policy = policy
         self._keys: tuple[int, ...] = ()
         self._store = Store()
         self._memory: Memory | None = None
         self._hidden: Tensor | None = None
-
-    @property
-    def spec(self) -> ModelSpec:
-        return self.model.spec
-
-    @property
-    def device(self) -> torch.device:
-        return self.model.device
 
     def trunk(self, canvas: Canvas) -> Hidden:
         memory = self._follow(canvas)

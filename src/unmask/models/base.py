@@ -62,6 +62,11 @@ class Hidden:
     fresh: Tensor | None = None  # [B, L] bool; None: everything is of this forward
 
 
+def read_at(positions: Tensor, shift: bool) -> Tensor:
+    """Where the prediction of a token is read: at itself, or of shifted models (Dream) before."""
+    return (positions - 1).clamp_min(0) if shift else positions
+
+
 class Denoiser(Protocol):
     """A model, or a wrapper around one (cache, guidance, noise)."""
 

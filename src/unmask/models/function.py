@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from unmask.errors import ModelError
-from unmask.models.base import Canvas, Hidden, ModelSpec
+from unmask.models.base import Canvas, Hidden, ModelSpec, read_at
 
 
 class FunctionDenoiser:
@@ -35,7 +35,7 @@ class FunctionDenoiser:
         return Hidden(by_length(canvas.tokens, canvas.lengths, self._logits))
 
     def head(self, hidden: Hidden, rows: Tensor, positions: Tensor) -> Tensor:
-        source = (positions - 1).clamp_min(0) if self.shift else positions
+        source = read_at(positions, self.shift)
         logits: Tensor = hidden.states[rows, source]
         return logits
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from unmask.errors import ModelError
-from unmask.models.base import Canvas, Denoiser, Hidden, ModelSpec
+from unmask.models.base import Canvas, Denoiser, Hidden
 
 
 def check_scale(scale: float) -> None:
@@ -23,16 +23,8 @@ class Guided:
 
     def __init__(self, model: Denoiser, scale: float) -> None:
         check_scale(scale)
-        self.model = model
+        self.model, self.spec, self.device = model, model.spec, model.device
         self.scale = scale
-
-    @property
-    def spec(self) -> ModelSpec:
-        return self.model.spec
-
-    @property
-    def device(self) -> torch.device:
-        return self.model.device
 
     def trunk(self, canvas: Canvas) -> Hidden:
         """One forward of both: the rows as they are, and behind them without their prompts."""

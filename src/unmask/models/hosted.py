@@ -9,7 +9,7 @@ from torch import Tensor
 
 from unmask.errors import ModelError, UnmaskError
 from unmask.models.architecture import Architecture
-from unmask.models.base import Canvas, Denoiser, Hidden, ModelSpec
+from unmask.models.base import Canvas, Denoiser, Hidden, ModelSpec, read_at
 from unmask.models.config import Config
 from unmask.models.families import Family, family_of
 from unmask.models.function import by_length, from_function
@@ -45,7 +45,7 @@ class Hosted:
         return Hidden(states, fresh=place < width[:, None])
 
     def head(self, hidden: Hidden, rows: Tensor, positions: Tensor) -> Tensor:
-        source = (positions - 1).clamp_min(0) if self.shift else positions
+        source = read_at(positions, self.shift)
         states: Tensor = hidden.states[rows, source]
         if not self.split:
             return states

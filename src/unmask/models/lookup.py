@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from unmask.models.base import Canvas, Hidden, ModelSpec
+from unmask.models.base import Canvas, Hidden, ModelSpec, read_at
 
 
 class LookupDenoiser:
@@ -55,6 +55,6 @@ class LookupDenoiser:
         return Hidden(logits + near.sum(2))
 
     def head(self, hidden: Hidden, rows: Tensor, positions: Tensor) -> Tensor:
-        source = (positions - 1).clamp_min(0) if self.shift else positions
+        source = read_at(positions, self.shift)
         logits: Tensor = hidden.states[rows, source]
         return logits

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from unmask.errors import ModelError
-from unmask.models.base import Canvas, Denoiser, Hidden, ModelSpec
+from unmask.models.base import Canvas, Denoiser, Hidden
 
 
 class Noisy:
@@ -21,17 +21,9 @@ class Noisy:
     def __init__(self, model: Denoiser, scale: float, seed: int = 0) -> None:
         if not scale >= 0:
             raise ModelError(f"the noise scale must be >= 0, got {scale}")
-        self.model = model
+        self.model, self.spec, self.device = model, model.spec, model.device
         self.scale = scale
         self.seed = seed
-
-    @property
-    def spec(self) -> ModelSpec:
-        return self.model.spec
-
-    @property
-    def device(self) -> torch.device:
-        return self.model.device
 
     def trunk(self, canvas: Canvas) -> Hidden:
         hidden = self.model.trunk(canvas)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from unmask.models.architecture import Architecture
-from unmask.models.base import Canvas, Hidden, ModelSpec
+from unmask.models.base import Canvas, Hidden, ModelSpec, read_at
 from unmask.models.function import by_length
 from unmask.models.transformer import KeyValues, Transformer, block_causal
 
@@ -63,7 +63,7 @@ class Pretrained:
 
     def head(self, hidden: Hidden, rows: Tensor, positions: Tensor) -> Tensor:
         """Logits of the asked cells; a shifted model predicts token i from its output at i - 1."""
-        source = (positions - 1).clamp_min(0) if self.arch.shift else positions
+        source = read_at(positions, self.arch.shift)
         return self.module.logits(hidden.states[rows, source])
 
     def attention_mask(self, canvas: Canvas, width: int) -> Tensor | None:

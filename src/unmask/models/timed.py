@@ -9,7 +9,7 @@ from time import perf_counter
 import torch
 from torch import Tensor
 
-from unmask.models.base import Canvas, Denoiser, Hidden, ModelSpec
+from unmask.models.base import Canvas, Denoiser, Hidden
 
 
 class Timed:
@@ -19,16 +19,8 @@ class Timed:
     """
 
     def __init__(self, model: Denoiser) -> None:
-        self.model = model
+        self.model, self.spec, self.device = model, model.spec, model.device
         self.seconds = 0.0
-
-    @property
-    def spec(self) -> ModelSpec:
-        return self.model.spec
-
-    @property
-    def device(self) -> torch.device:
-        return self.model.device
 
     def trunk(self, canvas: Canvas) -> Hidden:
         with self._running():
