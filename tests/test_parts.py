@@ -247,3 +247,13 @@ def test_a_row_makes_the_function_itself_where_there_is_no_knob():
         return view.confidence
 
     assert Kind("plain", "score", plain).make() is plain
+
+
+def test_a_decorated_function_may_say_what_it_needs(clean_table):
+    @unmask.selection(needs=unmask.Needs())
+    def thrifty(view, scores):
+        """Everything."""
+        return view.masked
+
+    assert Rule.parse("confidence | thrifty").needs == unmask.Needs()
+    assert Rule.parse("confidence | thrifty").select is thrifty

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
-from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints, overload
 
 from unmask.errors import RuleError, UnknownName
 from unmask.view import EVERYTHING, Needs
@@ -191,19 +191,40 @@ def register(
     return put
 
 
-def score(target: T) -> T:
+@overload
+def score(target: T) -> T: ...
+@overload
+def score(*, needs: Needs) -> Callable[[T], T]: ...
+def score(target: T | None = None, *, needs: Needs = EVERYTHING) -> T | Callable[[T], T]:
     """Decorator: make a function `(view) -> Tensor` a score of the notation."""
-    return register("score", target.__name__)(target)
+    return _named("score", target, needs)
 
 
-def modulator(target: T) -> T:
+@overload
+def modulator(target: T) -> T: ...
+@overload
+def modulator(*, needs: Needs) -> Callable[[T], T]: ...
+def modulator(target: T | None = None, *, needs: Needs = EVERYTHING) -> T | Callable[[T], T]:
     """Decorator: make a function `(view, scores) -> Scores` a modulator of the notation."""
-    return register("modulate", target.__name__)(target)
+    return _named("modulate", target, needs)
 
 
-def selection(target: T) -> T:
+@overload
+def selection(target: T) -> T: ...
+@overload
+def selection(*, needs: Needs) -> Callable[[T], T]: ...
+def selection(target: T | None = None, *, needs: Needs = EVERYTHING) -> T | Callable[[T], T]:
     """Decorator: make a function `(view, scores) -> bool Tensor` a selection of the notation."""
-    return register("select", target.__name__)(target)
+    return _named("select", target, needs)
+
+
+def _named(stage: str, target: T | None, needs: Needs) -> T | Callable[[T], T]:
+    """Register a function under its own name, at once or when it is given."""
+
+    def put(function: T) -> T:
+        return register(stage, function.__name__, needs=needs)(function)
+
+    return put if target is None else put(target)
 
 
 def _or_missing(default: Any) -> Any:
