@@ -17,7 +17,7 @@ from unmask.jsonl import sha_of
 from unmask.models.base import Denoiser
 from unmask.models.describe import Description, describe
 from unmask.models.guided import Guided, check_scale
-from unmask.models.load import find_folder, load
+from unmask.models.load import find_folder, load, usable_device
 from unmask.recipes import RECIPES, Recipe
 from unmask.request import Eos, Request, Settings
 from unmask.rules import Rule
@@ -137,10 +137,4 @@ def _block(given: str | None, own: int | None, recipe: Recipe) -> int | None:
 def _device(name: str | None) -> torch.device:
     if name is None:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        device = torch.device(name)
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError, NotImplementedError) as error:
-        reason = str(error).strip().splitlines()[0]
-        raise RequestError(f"the device {name!r} is not to be had here: {reason}") from None
-    return device
+    return usable_device(name)

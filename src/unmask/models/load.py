@@ -72,7 +72,7 @@ def load(
     spec = read_spec(folder, config, family, tokenizer, arch, mask_id, block)
     with torch.device("meta"):
         module = Transformer(arch)
-    places = _places(module, _device(device), device_map)
+    places = _places(module, usable_device(device), device_map)
     checkpoint, plan = Checkpoint(folder), list(family.tensors(arch))
     stored = checkpoint.stored_dtype(plan[0][1].name)  # the embedding's; files may mix several
     checkpoint.fill(module, plan, _dtype(dtype) or stored, places, _spare_head(family, arch))
@@ -180,11 +180,11 @@ def _dtype(dtype: str | torch.dtype | None) -> torch.dtype | None:
     return dtype
 
 
-def _device(device: str | torch.device) -> torch.device:
+def usable_device(device: str | torch.device) -> torch.device:
     """A device that is there."""
     try:
         return torch.empty(0, device=device).device
-    except (RuntimeError, AssertionError, ValueError) as error:
+    except (RuntimeError, AssertionError, ValueError) as error:  # as torch pleases
         reason = str(error).strip().splitlines()[0]
         raise ModelError(f"device {str(device)!r} cannot be used: {reason}") from None
 
