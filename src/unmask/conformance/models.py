@@ -21,7 +21,7 @@ from unmask.models.base import Denoiser, ModelSpec
 from unmask.models.guided import Guided
 from unmask.models.load import Loaded, load
 from unmask.models.transformer import block_causal
-from unmask.request import Eos, Request, Settings, prompt_request
+from unmask.request import Eos, Settings, prompt_request
 from unmask.rules import Rule
 from unmask.sampling import Sampling
 
@@ -233,7 +233,9 @@ def _compare(model: Denoiser, case: dict[str, Any], plan: Plan) -> Iterator[str]
         [token for token, there in zip(ids, row, strict=True) if there]
         for ids, row in zip(case["prompt_ids"], real, strict=True)
     ]
-    requests = [_request(model, prompt, plan, settings) for prompt in prompts]
+    requests = [
+        prompt_request(model.spec, prompt, plan.length, settings, plan.seed) for prompt in prompts
+    ]
     results = {}
     for step in decode_steps(model, requests, len(requests)):
         results.update({result.key: result for result in step.finished})
@@ -248,10 +250,6 @@ def _compare(model: Denoiser, case: dict[str, Any], plan: Plan) -> Iterator[str]
         counts = [results[row].nfe, *([results[row].nfe_eos] if plan.early else [])]
         if forwards is not None and forwards not in counts:
             yield f"row {row}: expected {forwards} forwards, got {counts[-1]}"
-
-
-def _request(model: Denoiser, prompt: list[int], plan: Plan, settings: Settings) -> Request:
-    return prompt_request(model.spec, prompt, plan.length, settings, plan.seed)
 
 
 def _wanted(case: dict[str, Any], row: int) -> list[int]:

@@ -10,9 +10,10 @@ from unmask.errors import ModelError
 from unmask.models.architecture import Architecture
 from unmask.models.checkpoint import read_json
 from unmask.models.config import Config
+from unmask.models.describe import describe
 from unmask.models.families import family_of
 from unmask.models.hosted import Hosted
-from unmask.models.load import find_folder, read_spec
+from unmask.models.load import find_folder
 from unmask.models.rotary import is_remote, repair_rotary
 from unmask.tokenizer import Tokenizer
 
@@ -52,27 +53,24 @@ def load_carrier(
     `options` go to `from_pretrained`: dtype, device_map, quantization_config and so on.
     """
     transformers = _transformers()
-    folder = find_folder(source, revision, token)
-    config = Config(read_json(folder / "config.json"), str(folder / "config.json"))
-    family = family_of(config)
-    if family.name not in CLASSES:
+    found = describe(find_folder(source, revision, token), mask_id, block)
+    name = found.family.name
+    if name not in CLASSES:
         raise ModelError(
-            f"transformers has no class that carries {family.name}; load it with unmask.load "
+            f"transformers has no class that carries {name}; load it with unmask.load "
             f"(carried are {', '.join(CLASSES)})"
         )
-    arch = family.read(config)
-    kind, config_kind = CLASSES[family.name]
-    if family.name == "llada":
+    kind, config_kind = CLASSES[name]
+    if name == "llada":
         options["key_mapping"] = _LLADA_TO_LLAMA
-    host_config = getattr(transformers, config_kind)(**_host_config(arch, config))
+    host_config = getattr(transformers, config_kind)(**_host_config(found.arch, found.config))
     model, loading = getattr(transformers, kind).from_pretrained(
-        folder, config=host_config, output_loading_info=True, **options
+        found.folder, config=host_config, output_loading_info=True, **options
     )
-    _check_loading(folder, loading)
+    _check_loading(found.folder, loading)
     model.eval()
-    tokenizer = Tokenizer.load(folder)
-    spec = read_spec(folder, config, family, tokenizer, arch, mask_id, block)
-    return Hosted(model, spec, shift=arch.shift, bidirectional=True), tokenizer
+    hosted = Hosted(model, found.spec, shift=found.arch.shift, bidirectional=True)
+    return hosted, found.tokenizer
 
 
 def load_remote(
@@ -96,17 +94,14 @@ def load_remote(
             "trust_remote_code=True; unmask.load needs no such code"
         )
     transformers = _transformers()
-    folder = find_folder(source, revision, token)
-    config = Config(read_json(folder / "config.json"), str(folder / "config.json"))
-    family = family_of(config)
+    found = describe(find_folder(source, revision, token), mask_id, block)
     options.setdefault("dtype", "auto")
-    model = transformers.AutoModel.from_pretrained(folder, trust_remote_code=True, **options)
+    model = transformers.AutoModel.from_pretrained(found.folder, trust_remote_code=True, **options)
     if is_remote(model) and int(transformers.__version__.split(".")[0]) >= 5:
         repair_rotary(model)
     model.eval()
-    tokenizer, arch = Tokenizer.load(folder), family.read(config)
-    spec = read_spec(folder, config, family, tokenizer, arch, mask_id, block)
-    return Hosted(model, spec, shift=arch.shift, bidirectional=False), tokenizer
+    hosted = Hosted(model, found.spec, shift=found.arch.shift, bidirectional=False)
+    return hosted, found.tokenizer
 
 
 def _check_loading(folder: Path, loading: dict[str, Any]) -> None:

@@ -15,7 +15,6 @@ from unmask.models.base import ModelSpec
 from unmask.models.checkpoint import KEPT_IN_FLOAT32, Checkpoint, open_file, read_json
 from unmask.models.config import Config
 from unmask.models.families import Family, family_of
-from unmask.models.load import read_spec
 from unmask.models.transformer import Transformer
 from unmask.tokenizer import Tokenizer
 
@@ -27,6 +26,7 @@ class Description:
     """All of a checkpoint but its weights."""
 
     folder: Path
+    config: Config
     family: Family
     arch: Architecture
     tokenizer: Tokenizer
@@ -56,15 +56,58 @@ def describe(folder: Path, mask_id: int | None = None, block: int | None = None)
     family = family_of(config)
     arch = family.read(config)
     tokenizer = Tokenizer.load(folder)
-    spec = read_spec(folder, config, family, tokenizer, arch, mask_id, block)
+    if block is not None and block < 1:
+        raise ModelError(f"block must be >= 1, got {block}")
+    if block is not None and arch.block is None:
+        raise ModelError(
+            f"{family.name} attends to everything at once; give the block to decode(), not load()"
+        )
+    mask, mask_from = _mask(folder, config, family, tokenizer, arch, mask_id)
+    ends = _ends(folder, config, family, tokenizer)
+    name = folder.resolve().name
+    spec = ModelSpec(mask, arch.vocab_size, ends[0], tuple(ends), name, block or arch.block)
+    return Description(folder, config, family, arch, tokenizer, spec, mask_from)
+
+
+def _mask(
+    folder: Path,
+    config: Config,
+    family: Family,
+    tokenizer: Tokenizer,
+    arch: Architecture,
+    given: int | None,
+) -> tuple[int, str]:
+    """The mask token and who named it: the caller, the config, the tokenizer, the family."""
+    listed = config.token_ids("mask_token_id")
     voices = {
-        "user": mask_id,
-        "config": config.get("mask_token_id"),
+        "user": given,
+        "config": listed[0] if listed else None,
         "tokenizer": tokenizer.token_id("mask_token"),
         "family": family.mask_id,
     }
-    origin = next(name for name, number in voices.items() if number is not None)
-    return Description(folder, family, arch, tokenizer, spec, origin)
+    who, mask = next((name, number) for name, number in voices.items() if number is not None)
+    if not 0 <= mask < arch.vocab_size:
+        raise ModelError(
+            f"{folder}: mask token {mask} lies outside the vocabulary 0..{arch.vocab_size - 1}; "
+            "give the right one as mask_id"
+        )
+    return mask, who
+
+
+def _ends(folder: Path, config: Config, family: Family, tokenizer: Tokenizer) -> list[int]:
+    """Every token that ends an answer, the one that pads it first."""
+    file = folder / "generation_config.json"
+    generation = Config(read_json(file) if file.is_file() else {}, str(file))
+    own = tokenizer.token_id("eos_token")
+    listed = [
+        *config.token_ids("eos_token_id"),
+        *generation.token_ids("eos_token_id"),
+        *([] if own is None else [own]),
+    ]
+    if not listed:
+        raise ModelError(f"{config.file}: the key 'eos_token_id' is missing, and no file has it")
+    turns = [tokenizer.token_id(name) for name in family.end_tokens]
+    return list(dict.fromkeys([*listed, *(turn for turn in turns if turn is not None)]))
 
 
 def weights(description: Description) -> Weights:

@@ -11,10 +11,9 @@ import torch
 
 from unmask.errors import ModelError
 from unmask.models.architecture import Architecture
-from unmask.models.base import ModelSpec
-from unmask.models.checkpoint import Checkpoint, read_json
-from unmask.models.config import Config
-from unmask.models.families import Family, family_of
+from unmask.models.checkpoint import Checkpoint
+from unmask.models.describe import describe
+from unmask.models.families import Family
 from unmask.models.pretrained import Pretrained
 from unmask.models.transformer import Transformer
 from unmask.tokenizer import Tokenizer
@@ -64,16 +63,12 @@ def load(
         revision: of the hub repository.
         token: for gated hub repositories.
     """
-    folder = find_folder(source, revision, token)
-    config = Config(read_json(folder / "config.json"), str(folder / "config.json"))
-    family = family_of(config)
-    arch = family.read(config)
-    tokenizer = Tokenizer.load(folder)
-    spec = read_spec(folder, config, family, tokenizer, arch, mask_id, block)
+    found = describe(find_folder(source, revision, token), mask_id, block)
+    family, arch = found.family, found.arch
     with torch.device("meta"):
         module = Transformer(arch)
     places = _places(module, usable_device(device), device_map)
-    checkpoint, plan = Checkpoint(folder), list(family.tensors(arch))
+    checkpoint, plan = Checkpoint(found.folder), list(family.tensors(arch))
     stored = checkpoint.stored_dtype(plan[0][1].name)  # the embedding's; files may mix several
     checkpoint.fill(module, plan, _dtype(dtype) or stored, places, _spare_head(family, arch))
     module.eval()
@@ -81,10 +76,10 @@ def load(
         _dispatch(module, places)
     if compile:
         module.forward = torch.compile(module.forward)  # type: ignore[method-assign]
-    model = Pretrained(module, spec)
+    model = Pretrained(module, found.spec)
     if exact is None:
         exact = model.device.type == "cpu" and model.dtype in (torch.bfloat16, torch.float16)
-    return Loaded(replace(model, exact=exact), tokenizer, family, folder)
+    return Loaded(replace(model, exact=exact), found.tokenizer, family, found.folder)
 
 
 def _spare_head(family: Family, arch: Architecture) -> frozenset[str]:
@@ -123,51 +118,6 @@ def find_folder(
             f"{name!r} is no folder here and cannot be fetched ({reason}); check the name and the "
             "network, or download it elsewhere and give its folder"
         ) from None
-
-
-def read_spec(
-    folder: Path,
-    config: Config,
-    family: Family,
-    tokenizer: Tokenizer,
-    arch: Architecture,
-    mask_id: int | None = None,
-    block: int | None = None,
-) -> ModelSpec:
-    """The special tokens: the caller's word, then the config's, the tokenizer's, the family's."""
-    if block is not None and block < 1:
-        raise ModelError(f"block must be >= 1, got {block}")
-    if block is not None and arch.block is None:
-        raise ModelError(
-            f"{family.name} attends to everything at once; give the block to decode(), not load()"
-        )
-    listed_masks = config.token_ids("mask_token_id")
-    candidates = (
-        mask_id,
-        listed_masks[0] if listed_masks else None,
-        tokenizer.token_id("mask_token"),
-        family.mask_id,
-    )
-    mask = next(number for number in candidates if number is not None)
-    if not 0 <= mask < arch.vocab_size:
-        raise ModelError(
-            f"{folder}: mask token {mask} lies outside the vocabulary 0..{arch.vocab_size - 1}; "
-            "give the right one as mask_id"
-        )
-    file = folder / "generation_config.json"
-    generation = Config(read_json(file) if file.is_file() else {}, str(file))
-    own = tokenizer.token_id("eos_token")
-    listed = [
-        *config.token_ids("eos_token_id"),
-        *generation.token_ids("eos_token_id"),
-        *([] if own is None else [own]),
-    ]
-    if not listed:
-        raise ModelError(f"{config.file}: the key 'eos_token_id' is missing, and no file has it")
-    ends = [tokenizer.token_id(name) for name in family.end_tokens]
-    stops = dict.fromkeys([*listed, *(end for end in ends if end is not None)])
-    name = folder.resolve().name
-    return ModelSpec(mask, arch.vocab_size, listed[0], tuple(stops), name, block or arch.block)
 
 
 def _dtype(dtype: str | torch.dtype | None) -> torch.dtype | None:
