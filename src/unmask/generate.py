@@ -32,12 +32,20 @@ class Prompt:
         self, tokenizer: Tokenizer, spec: ModelSpec, settings: Settings, length: int
     ) -> Request:
         """The canvas to decode, checked; `length` is what a continuation adds."""
-        text = tokenizer.render(self.messages) if self.messages else self.text
+        text = self.rendered(tokenizer)
         if self.infill:
             canvas = encode_masks(tokenizer, text, spec.mask_id)
             return infill_request(spec, canvas, settings, self.seed)
         ids = _encode(tokenizer, text)
         return prompt_request(spec, ids, length, settings, self.seed)
+
+    def rendered(self, tokenizer: Tokenizer) -> str:
+        """The text that the model sees, masks as they were written."""
+        return tokenizer.render(self.messages) if self.messages else self.text
+
+    def unknown(self, tokenizer: Tokenizer) -> list[str]:
+        """Words that the model's vocabulary does not have."""
+        return tokenizer.unknown(_PLACEHOLDER.sub(" ", self.rendered(tokenizer)))
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,8 @@ class Batch:
     def drop(self, key: int) -> None:
         """Let an unfinished request go; its row is free at once."""
         for rows in self.groups.values():
-            rows.drop(key)
+            if key in rows.keys:
+                rows.drop(key)
         self._forget_empty()
 
     @torch.no_grad()

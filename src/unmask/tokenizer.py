@@ -78,6 +78,17 @@ class Tokenizer:
         text: str = self.engine.decode(known, skip_special_tokens=skip_special)
         return text
 
+    def unknown(self, text: str) -> list[str]:
+        """The words that this tokenizer has no token for; byte-level ones know all."""
+        number = self.token_id("unk_token")
+        if number is None:
+            return []
+        found = self.engine.encode(text, add_special_tokens=False)
+        pairs = zip(found.ids, found.offsets, strict=True)
+        places = (place for token, place in pairs if token == number)
+        words = dict.fromkeys(text[begin:end].strip() for begin, end in places)
+        return [word for word in words if word != self.roles["unk_token"]]
+
     def render(self, messages: Sequence[Message], add_generation_prompt: bool = True) -> str:
         """A chat as text, by the model's own template."""
         if self.template is None:

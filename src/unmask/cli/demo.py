@@ -1,27 +1,54 @@
-"""`unmask demo`: a baseline that commits too early, and SWD that waits, side by side."""
+"""`unmask demo`: what SWD does to the embedded model, on held-out problems."""
 
 from __future__ import annotations
 
 import argparse
-import math
-import shutil
+import json
+import sys
+from io import StringIO
+from pathlib import Path
+from time import perf_counter
 from typing import TYPE_CHECKING
 
+from unmask.errors import RequestError
+
 if TYPE_CHECKING:
-    from unmask.demo import Run, Tally
+    from unmask.embedded.cells import Cell
+    from unmask.embedded.compare import Outcomes, Series
+    from unmask.embedded.report import Report
+    from unmask.tasks import Problem
     from unmask.terminal import Painter
+
+TASK, LENGTH = "words", 32
+SEARCHED = 40  # problems among which one is looked for that shows the difference
 
 
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register the command."""
     command = subparsers.add_parser(
         "demo",
-        help="watch a baseline commit too early where SWD waits",
-        description="Fills one sentence by two rules, step by step, on an exact oracle whose "
-        "logits are noisy while much is masked; then counts over many noise seeds how often each "
-        "of seven rules ends in a sentence that exists. No download, a few seconds.",
+        help="watch a small trained model commit too early, and what SWD changes",
+        description="Decodes held-out word problems with the model inside the package: one problem "
+        "step by step with and without SWD; then a table of 108 settings (three scores, three "
+        "selections, lam 0, 1 and 5, full window and blocks, EOS kept and suppressed) with paired "
+        "intervals; then EB-Sampler's gamma sweep as a plot. No download; about a minute on two "
+        "cores.",
     )
-    command.add_argument("--seeds", type=int, default=100, metavar="N", help="noise seeds (100)")
+    command.add_argument(
+        "--problems", type=int, default=200, metavar="N", help="held-out problems (200)"
+    )
+    command.add_argument(
+        "--output", type=Path, default=Path("unmask-demo"), metavar="FOLDER",
+        help="for results.json and the plot (unmask-demo)",
+    )  # fmt: skip
+    command.add_argument(
+        "--oracle",
+        action="store_true",
+        help="instead: sixteen sentences whose true probabilities are known; a few seconds",
+    )
+    command.add_argument(
+        "--seeds", type=int, default=100, metavar="N", help="with --oracle: noise seeds (100)"
+    )
     command.add_argument(
         "--colour", choices=("auto", "always", "never"), default="auto", help="colour (auto)"
     )
@@ -29,75 +56,152 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Show one run of two rules, then the count over all seeds."""
-    import torch
+    """Show one problem, then the table and the sweep."""
+    if arguments.oracle:
+        from unmask.cli import oracle
 
-    from unmask.demo import COMPARED, NOISE, DogOrCar, first_difference
-    from unmask.errors import UnmaskError
-    from unmask.terminal import Painter, has_colour, side_by_side
+        return oracle.run(arguments)
+    if arguments.problems < 2:
+        raise RequestError(f"--problems must be >= 2, got {arguments.problems}")
+    from unmask.embedded import FOLDER
+    from unmask.embedded.cells import Grid, gamma_sweep
+    from unmask.embedded.compare import Series
+    from unmask.embedded.report import Report
+    from unmask.terminal import Painter, has_colour
 
-    if arguments.seeds < 1:
-        raise UnmaskError(f"--seeds must be >= 1, got {arguments.seeds}")
-    torch.set_num_threads(1)  # the oracle is tiny
-    paint, seeds = Painter(has_colour(arguments.colour)), range(arguments.seeds)
-    width = shutil.get_terminal_size((120, 24)).columns
-    world = DogOrCar()
-    print(
-        "Sixteen sentences are possible, eight about a dog and eight about a car. The model knows"
-    )
-    print("their true probabilities, but its logits are noisy while much of the canvas is masked.")
-    found = first_difference(world, seeds)
-    if found is None:
-        print(f"In none of {len(seeds)} noise seeds did the two rules end differently.")
-    else:
-        seed, baseline, swd = found
-        print(
-            f"The first of {len(seeds)} noise seeds (noise {NOISE:g}) where they differ: {seed}.\n"
-        )
-        print(side_by_side(_canvas(baseline, paint), _canvas(swd, paint), width))
-        print("\nWhy: the position of 'dog' or 'car', step by step.\n")
-        print(side_by_side(_subject(baseline, paint), _subject(swd, paint), width))
-    print(f"\nOver all {len(seeds)} noise seeds:\n")
-    print("\n".join(_tallies([world.tally(rule, seeds) for rule in COMPARED], paint)))
-    print("\nSWD buys its valid sentences with more forwards; one token per forward (top) needs no")
-    print("SWD here. 'unmask rules' lists every rule; README.md goes on from here.")
+    paint = Painter(has_colour(arguments.colour))
+    series = Series(TASK, arguments.problems, LENGTH)
+    _show_one(series, paint)
+    table, sweep = Grid().cells(), gamma_sweep()
+    begin = perf_counter()
+    outcomes = _compared(FOLDER, series, list(dict.fromkeys(table + sweep)))
+    report = Report.of(series, outcomes)
+    _print_table(report, table, paint)
+    _print_sweep(report, sweep, paint)
+    _write(report, sweep, arguments.output)
+    print(f"\n{perf_counter() - begin:.0f} s for {len(outcomes)} settings.")
     return 0
 
 
-def _canvas(run: Run, paint: Painter) -> list[str]:
-    lines = [paint(run.rule, "bold")]
-    for number, frame in enumerate(run.frames, 1):
-        words = [
-            paint(word, "green", "bold")
-            if place in frame.new
-            else paint("···", "dim")
-            if word == "[MASK]"
-            else word
-            for place, word in enumerate(frame.words)
-        ]
-        lines.append(f"{number:2}  {' '.join(words)}")
-    valid = run.log_likelihood > -math.inf
-    verdict = f"log p = {run.log_likelihood:.2f}" if valid else "log p = -inf: no such sentence"
-    lines.append(paint(f"    NFE {run.nfe}, {verdict}", "cyan" if valid else "red"))
-    return lines
+def _show_one(series: Series, paint: Painter) -> None:
+    """A problem that the baseline gets wrong and SWD right, as both canvases fill."""
+    from unmask.embedded.cells import EB, Cell
+    from unmask.embedded.compare import decode_cells
+    from unmask.models.load import load
+    from unmask.models.remembered import Remembered
+
+    loaded = load()
+    baseline, swd = Cell("confidence", 0.0, EB), Cell("confidence", 5.0, EB)
+    problems = series.problems()[:SEARCHED]
+    tried = decode_cells(
+        Remembered(loaded.model), loaded.tokenizer, problems, (baseline, swd), series.length
+    )
+    pairs = zip(tried[baseline], tried[swd], strict=True)
+    gained = [place for place, (a, b) in enumerate(pairs) if b.solved and not a.solved]
+    print(
+        f"A masked diffusion model of {loaded.model.parameters / 1e6:.2f} million parameters, "
+        "trained by this project,\nand word problems that it has never seen.\n"
+    )
+    if not gained:
+        print(f"In none of {len(problems)} problems is SWD right where the baseline is wrong.\n")
+        return
+    problem = problems[gained[0]]
+    print(f"The first one that only SWD gets right (number {gained[0] + 1}):\n")
+    print(paint(f"  {problem.prompt}", "bold"))
+    for cell in (baseline, swd):
+        _watch(cell, problem, series, paint)
+    print("\n· is a mask, ∎ the end of the answer; what a step adds is green in a terminal.\n")
 
 
-def _subject(run: Run, paint: Painter) -> list[str]:
-    lines = [paint(run.rule, "bold"), "step  guess  confidence      D   score"]
-    for moment in run.subject:
-        moved = "-" if math.isnan(moment.instability) else f"{moment.instability:.2f}"
-        line = (
-            f"{moment.step:4}  {moment.guess:<5}  {moment.confidence:10.2f}  {moved:>5}  "
-            f"{moment.score:6.2f}"
+def _watch(cell: Cell, problem: Problem, series: Series, paint: Painter) -> None:
+    from unmask.generate import Format, generate
+    from unmask.models.load import load
+    from unmask.request import Settings
+    from unmask.rules import Rule
+    from unmask.tasks import TASKS
+    from unmask.watch import Watch
+
+    model, tokenizer = load()
+    settings = Settings(Rule.parse(cell.rule), cell.block, cell.eos)
+    prompt = Format(has_template=True).of_text(problem.prompt)
+    request = prompt.request(tokenizer, model.spec, settings, series.length)
+    drawn = StringIO()
+    watch = Watch(tokenizer, model.spec, request, drawn, paint.colour)
+    _, answer = next(generate(model, tokenizer, [request], on_step=watch))
+    right = TASKS[problem.task].solved(problem, answer.text)
+    verdict = "right" if right else f"wrong: it is {problem.facts}"
+    print(f"\n{paint(cell.rule, 'bold')}\n{drawn.getvalue().rstrip()}")
+    print(paint(f"  NFE {answer.nfe}, {verdict}", "cyan" if right else "red"))
+
+
+def _compared(folder: Path, series: Series, cells: list[Cell]) -> Outcomes:
+    """All cells on all cores, with a count on stderr where that is a terminal."""
+    from unmask.embedded.compare import compare, gathered
+
+    parts, done = [], 0
+    for part in compare(folder, series, cells):
+        parts.append(part)
+        done += len(part[0])
+        if sys.stderr.isatty():
+            print(f"\r{done}/{series.count} problems", end="", file=sys.stderr, flush=True)
+    if sys.stderr.isatty():
+        print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+    return gathered(parts)
+
+
+def _print_table(report: Report, cells: list[Cell], paint: Painter) -> None:
+    from unmask.embedded.report import difference
+
+    series = report.series
+    print(
+        f"{series.count} held-out problems, {series.length} tokens each. "
+        "Accuracy % @ forwards (NFE), tokens of the answer\nper forward, and the difference to "
+        "lam 0 in points with its paired 95% interval (* excludes 0):\n"
+    )
+    for line in report.panels(cells):
+        print(paint(line, "bold") if ", EOS " in line else line)
+    losses = report.losses(cells)
+    print(f"\nWhere SWD loses (interval below 0): {len(losses) or 'nowhere'}"
+          f"{' of ' + str(sum(1 for cell in cells if cell.lam)) if losses else ''}")  # fmt: skip
+    for cell, pair in losses:
+        print(f"  {cell.rule:<44} {cell.window}, EOS {cell.eos:<9} {difference(pair)}")
+
+
+def _print_sweep(report: Report, cells: list[Cell], paint: Painter) -> None:
+    from unmask.embedded.report import difference
+
+    print(paint("\nEB-Sampler on confidence, gamma sweep: accuracy % @ forwards", "bold"))
+    for curve in report.curves(cells):
+        points = "  ".join(f"{100 * p.accuracy:5.1f} @{p.nfe:5.1f}" for p in curve.points)
+        print(f"  {curve.label:<24} {points}")
+    knobs = "  ".join(f"{'gamma ' + p.knob:<12}" for p in report.curves(cells)[0].points)
+    print(f"  {'':<24} {knobs.rstrip()}")
+    print(paint("\nAt equal cost: SWD against the best lam 0 that spends as much or more", "bold"))
+    for cell in cells:
+        found = report.at_equal_cost(cell) if cell.lam else None
+        if found is None:
+            continue
+        mine, (rival, pair) = report.summaries[cell], found
+        print(
+            f"  {cell.rule:<33} {100 * mine.accuracy:5.1f} @{mine.nfe:5.1f}   "
+            f"{rival.cell.rule:<26} {100 * rival.accuracy:5.1f} @{rival.nfe:5.1f}   "
+            f"{difference(pair)}"
         )
-        lines.append(paint(f"{line}  committed", "green") if moment.committed else line)
-    return lines
 
 
-def _tallies(tallies: list[Tally], paint: Painter) -> list[str]:
-    width = max(len(tally.rule) for tally in tallies)
-    lines = [paint(f"{'rule':<{width}}  valid sentences   mean NFE", "bold")]
-    for tally in tallies:
-        share = f"{tally.valid}/{tally.runs}"
-        lines.append(f"{tally.rule:<{width}}  {share:>15}  {tally.mean_nfe:9.1f}")
-    return lines
+def _write(report: Report, sweep: list[Cell], folder: Path) -> None:
+    from unmask.errors import UnmaskError
+    from unmask.plots import accuracy_against_forwards
+
+    folder.mkdir(parents=True, exist_ok=True)
+    results = folder / "results.json"
+    results.write_text(json.dumps(report.record(), indent=1) + "\n", encoding="utf-8")
+    print(f"\nwritten: {results}")
+    plot = folder / "accuracy-forwards.svg"
+    title = f"EB-Sampler on {report.series.count} held-out word problems (numbers: gamma)"
+    try:
+        for file in (plot, plot.with_suffix(".png")):
+            accuracy_against_forwards(report.curves(sweep), title, file)
+            print(f"written: {file}")
+    except UnmaskError as error:
+        print(f"no plot: {error}")

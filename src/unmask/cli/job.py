@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from argparse import Namespace
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any, cast
 
 import torch
 
-from unmask import __version__
+from unmask import __version__, embedded
 from unmask.caches import POLICIES, Cached, check_cache
 from unmask.errors import RequestError
 from unmask.generate import Answer, Format, Prompt
@@ -17,7 +18,7 @@ from unmask.jsonl import sha_of
 from unmask.models.base import Denoiser
 from unmask.models.describe import Description, describe
 from unmask.models.guided import Guided, check_scale
-from unmask.models.load import find_folder, load, usable_device
+from unmask.models.load import default_dtype, find_folder, load, usable_device
 from unmask.recipes import RECIPES, Recipe
 from unmask.request import Eos, Request, Settings
 from unmask.rules import Rule
@@ -53,7 +54,8 @@ class Job:
         texts = Format(options.chat, has_template, options.infill, options.system)
         if texts.system is not None and not texts.in_chat(texts.infill):
             raise RequestError("--system goes into a chat, and here the prompt is taken as it is")
-        length = recipe.length if options.length is None else options.length
+        usual = embedded.LENGTH if shape.folder == embedded.FOLDER else recipe.length
+        length = usual if options.length is None else options.length
         if options.block is None and block is not None and (options.infill or block > length):
             settings = replace(settings, block=None)  # a recipe's block is no more than a habit
         if options.cache != "none":
@@ -64,7 +66,20 @@ class Job:
 
     def request(self, prompt: Prompt) -> Request:
         """A prompt as a canvas, checked."""
-        return prompt.request(self.shape.tokenizer, self.shape.spec, self.settings, self.length)
+        shape = self.shape
+        request = prompt.request(shape.tokenizer, shape.spec, self.settings, self.length)
+        size, most = len(request.canvas), shape.context
+        if most is not None and size > most:
+            warnings.warn(
+                f"{size} positions are more than the {most} that {shape.spec.name} was made for",
+                stacklevel=2,
+            )
+        unknown = prompt.unknown(shape.tokenizer)
+        if unknown:
+            warnings.warn(
+                f"{shape.spec.name} does not know {', '.join(map(repr, unknown))}", stacklevel=2
+            )
+        return request
 
     def load(self) -> Denoiser:
         """The model with its cache and guidance."""
@@ -93,7 +108,7 @@ class Job:
         record = {
             "model": self.model_name,
             "mask_id": self.shape.spec.mask_id,
-            "dtype": options.dtype or "stored",
+            "dtype": options.dtype or default_dtype(self.shape.folder) or "stored",
             "cache": options.cache,
             "guidance": options.guidance,
             "rule": str(settings.rule),

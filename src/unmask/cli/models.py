@@ -32,7 +32,9 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         "what that folder would be loaded as, read from its config, its tokenizer and the headers "
         "of its weights; the weights themselves are not read.",
     )
-    command.add_argument("path", nargs="?", metavar="PATH", help="the folder of a checkpoint")
+    command.add_argument(
+        "path", nargs="?", metavar="PATH", help="the folder of a checkpoint, or embedded"
+    )
     command.add_argument("--mask-id", type=int, metavar="ID", help="as for 'unmask run'")
     command.add_argument("--json", action="store_true", help="print JSON")
     command.set_defaults(run=run)

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
+from unmask.embedded import NAME
 from unmask.errors import RequestError
 
 if TYPE_CHECKING:
@@ -30,7 +31,8 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         description="Prints the text on stdout and its cost on stderr. Without PROMPT, or with -, "
         "the prompt is read from stdin. With --input it answers a file of JSON lines, batched; an "
         "interrupted run goes on where it was when it is called again.",
-        epilog="""examples: unmask run "2 + 2 =" --model FOLDER --rule swd-block32;
+        epilog="""examples: unmask run "Ann has 12 pens. She buys 3, then
+        loses 5. How many now?" --watch; unmask run "2 + 2 =" --model FOLDER --rule swd-block32;
         unmask run --model FOLDER --input in.jsonl --output out.jsonl; a line of in.jsonl is
         {"prompt": "..."}, {"messages": [...]} or {"canvas": "text with [MASK*8]"}, with an "id"
         and a "seed" of its own if you like""",
@@ -44,7 +46,9 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
 
 
 def _add_model(group: argparse._ArgumentGroup) -> None:
-    group.add_argument("--model", required=True, metavar="PATH", help="a folder or a hub id")
+    group.add_argument(
+        "--model", default=NAME, metavar="PATH", help="a folder or a hub id (embedded)"
+    )
     group.add_argument("--dtype", choices=("float32", "bfloat16", "float16"), help="(as stored)")
     group.add_argument("--device", metavar="NAME", help="(cuda where there is one, else cpu)")
     group.add_argument("--mask-id", type=int, metavar="ID", help="if the files name a wrong one")
@@ -56,7 +60,9 @@ def _add_model(group: argparse._ArgumentGroup) -> None:
 
 def _add_decoding(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--rule", default="swd", help="a rule or a recipe (swd)")
-    group.add_argument("--length", type=int, metavar="N", help="tokens to write (256)")
+    group.add_argument(
+        "--length", type=int, metavar="N", help="tokens to write (the recipe's, 256; embedded: 48)"
+    )
     group.add_argument(
         "--block",
         metavar="N",

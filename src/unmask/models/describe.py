@@ -9,6 +9,7 @@ from pathlib import Path
 
 import torch
 
+from unmask import embedded
 from unmask.errors import ModelError
 from unmask.models.architecture import Architecture
 from unmask.models.base import ModelSpec
@@ -32,6 +33,14 @@ class Description:
     tokenizer: Tokenizer
     spec: ModelSpec
     mask_from: str  # who named the mask token: user, config, tokenizer or family
+
+    @property
+    def context(self) -> int | None:
+        """How many positions the model was made for, where its config says so."""
+        for key in ("max_sequence_length", "max_position_embeddings"):
+            if self.config.get(key):
+                return self.config.whole(key)
+        return None
 
 
 @dataclass(frozen=True)
@@ -132,7 +141,9 @@ def weights(description: Description) -> Weights:
 
 
 def require_folder(path: str) -> Path:
-    """A local folder: to describe a checkpoint nothing is downloaded."""
+    """A local folder, or the embedded model: to describe a checkpoint nothing is downloaded."""
+    if path == embedded.NAME:
+        return embedded.FOLDER
     folder = Path(path).expanduser()
     if not folder.is_dir():
         raise ModelError(f"{path!r} is no folder; give the folder of a checkpoint")

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from unmask import embedded
 from unmask.errors import ModelError
 from unmask.models.architecture import Architecture
 from unmask.models.checkpoint import Checkpoint
@@ -35,7 +36,7 @@ class Loaded:
 
 
 def load(
-    source: str | os.PathLike[str],
+    source: str | os.PathLike[str] = embedded.NAME,
     *,
     device: str | torch.device = "cpu",
     dtype: str | torch.dtype | None = None,
@@ -50,9 +51,11 @@ def load(
     """Load a checkpoint of the LLaDA, Dream, LLaDA-MoE, LLaDA2 or SDAR family.
 
     Args:
-        source: a folder, or a hub id such as `GSAI-ML/LLaDA-8B-Instruct`.
+        source: a folder, or a hub id such as `GSAI-ML/LLaDA-8B-Instruct`; left out, the small
+            model inside the package.
         device: where the weights go.
-        dtype: float32, bfloat16 or float16; None keeps what is stored.
+        dtype: float32, bfloat16 or float16; None keeps what is stored (of the embedded model:
+            float32).
         mask_id: the mask token, if neither config nor tokenizer names the right one.
         block: for block-causal families, another block width than the config's.
         exact: never pad: rows of unequal length go in forwards of their own, so that a batch is
@@ -70,7 +73,8 @@ def load(
     places = _places(module, usable_device(device), device_map)
     checkpoint, plan = Checkpoint(found.folder), list(family.tensors(arch))
     stored = checkpoint.stored_dtype(plan[0][1].name)  # the embedding's; files may mix several
-    checkpoint.fill(module, plan, _dtype(dtype) or stored, places, _spare_head(family, arch))
+    wanted = _dtype(dtype or default_dtype(found.folder)) or stored
+    checkpoint.fill(module, plan, wanted, places, _spare_head(family, arch))
     module.eval()
     if device_map is not None:
         _dispatch(module, places)
@@ -93,15 +97,17 @@ def _spare_head(family: Family, arch: Architecture) -> frozenset[str]:
 def find_folder(
     source: str | os.PathLike[str], revision: str | None = None, token: str | None = None
 ) -> Path:
-    """The checkpoint's folder: local as it is, a hub id downloaded once."""
+    """The checkpoint's folder: `embedded`, local as it is, or a hub id downloaded once."""
+    if source == embedded.NAME:
+        return embedded.FOLDER
     folder = Path(source).expanduser()
     if folder.is_dir():
         return folder
     name = os.fspath(source)
     if name.count("/") != 1 or name.startswith((".", "/", "~")):
         raise ModelError(
-            f"{name!r} is no folder; give the folder of a checkpoint, or a hub id like "
-            "'GSAI-ML/LLaDA-8B-Instruct'"
+            f"{name!r} is no folder; give the folder of a checkpoint, a hub id like "
+            "'GSAI-ML/LLaDA-8B-Instruct', or 'embedded' for the model in the package"
         )
     try:
         from huggingface_hub import snapshot_download
@@ -118,6 +124,11 @@ def find_folder(
             f"{name!r} is no folder here and cannot be fetched ({reason}); check the name and the "
             "network, or download it elsewhere and give its folder"
         ) from None
+
+
+def default_dtype(folder: Path) -> str | None:
+    """What a checkpoint is computed in where nothing is asked for; None: as it is stored."""
+    return embedded.DTYPE if folder == embedded.FOLDER else None
 
 
 def _dtype(dtype: str | torch.dtype | None) -> torch.dtype | None:

@@ -38,6 +38,11 @@ class Pretrained:
     def dtype(self) -> torch.dtype:
         return self.module.embed.weight.dtype
 
+    @property
+    def parameters(self) -> int:
+        """How many numbers were learned."""
+        return sum(parameter.numel() for parameter in self.module.parameters())
+
     def trunk(self, canvas: Canvas) -> Hidden:
         """One forward; of a block-causal model up to the open blocks: nothing sees further."""
         blockwise = self.spec.block is not None

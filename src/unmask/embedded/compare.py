@@ -1,0 +1,143 @@
+"""Many rules over the same problems, on all cores: who solves what, at how many forwards."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+
+import torch
+
+from unmask.embedded.cells import TOP, Cell
+from unmask.loop import Batch
+from unmask.models.base import ModelSpec
+from unmask.models.load import load
+from unmask.models.remembered import Remembered
+from unmask.request import Settings, prompt_request
+from unmask.rules import Rule
+from unmask.tasks import TASKS, Problem, Split
+from unmask.tokenizer import Tokenizer
+
+AT_ONCE = 34  # problems; each goes through all cells together
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One problem in one cell."""
+
+    solved: bool
+    nfe: int
+    nfe_eos: int
+    tokens: int  # before the end
+    text: str
+
+
+@dataclass(frozen=True)
+class Series:
+    """Problems of one task, no content twice, and how many tokens an answer may take."""
+
+    task: str
+    count: int
+    length: int
+    split: Split = "test"
+    seed: int = 0
+
+    def problems(self) -> list[Problem]:
+        """All of them."""
+        return TASKS[self.task].sample(self.split, self.count, self.seed)
+
+
+Outcomes = dict[Cell, list[Outcome]]
+
+
+def compare(
+    folder: Path, series: Series, cells: Sequence[Cell], workers: int | None = None
+) -> Iterator[tuple[range, Outcomes]]:
+    """Decode every problem in every cell; yields the outcomes of some problems at a time.
+
+    Each worker is a process with one thread: small matrices do not gain from more.
+    """
+    parts = [range(i, min(i + AT_ONCE, series.count)) for i in range(0, series.count, AT_ONCE)]
+    workers = min(workers or cores(), len(parts))
+    with ProcessPoolExecutor(workers, get_context("spawn"), _set_up, (folder,)) as pool:
+        jobs = {pool.submit(_decode, series, tuple(cells), part): part for part in parts}
+        for job in as_completed(jobs):
+            yield jobs[job], job.result()
+
+
+def gathered(parts: Sequence[tuple[range, Outcomes]]) -> Outcomes:
+    """All parts in the order of the problems."""
+    found = sorted(parts, key=lambda part: part[0].start)
+    return {cell: [each for _, part in found for each in part[cell]] for cell in found[0][1]}
+
+
+def cores() -> int:
+    """How many this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+_LOADED: list[tuple[Remembered, Tokenizer]] = []  # of this worker
+
+
+def _set_up(folder: Path) -> None:
+    torch.set_num_threads(1)
+    model, tokenizer = load(folder, dtype="float32")
+    _LOADED.append((Remembered(model), tokenizer))
+
+
+def _decode(series: Series, cells: tuple[Cell, ...], part: range) -> Outcomes:
+    model, tokenizer = _LOADED[0]
+    problems = series.problems()[part.start : part.stop]
+    return decode_cells(model, tokenizer, problems, cells, series.length)
+
+
+def decode_cells(
+    model: Remembered,
+    tokenizer: Tokenizer,
+    problems: Sequence[Problem],
+    cells: Sequence[Cell],
+    length: int,
+) -> Outcomes:
+    """Decode these problems in every cell, all in one batch."""
+    model.forget()
+    batch, owner = Batch(model), {}
+    prompts = [tokenizer.encode_chat([{"role": "user", "content": p.prompt}]) for p in problems]
+    for cell in cells:
+        settings = Settings(Rule.parse(cell.rule), cell.block, cell.eos)
+        for place, prompt in enumerate(prompts):
+            request = prompt_request(model.spec, prompt, length, settings)
+            owner[batch.admit(request)] = cell, place
+    found: dict[tuple[Cell, int], Outcome] = {}
+
+    def finish(key: int, ids: list[int], nfe: int, nfe_eos: int) -> None:
+        cell, place = owner.pop(key)
+        text, problem = tokenizer.decode(ids, skip_special=True), problems[place]
+        solved = TASKS[problem.task].solved(problem, text)
+        found[cell, place] = Outcome(solved, nfe, nfe_eos, len(ids), text)
+
+    while len(batch):
+        for step in batch.step():
+            for result in step.finished:
+                finish(result.key, result.ids, result.nfe, result.nfe_eos)
+            for row, key in enumerate(step.keys):
+                if key in owner and owner[key][0].selection == TOP:
+                    place = owner[key][1]
+                    answer = step.tokens[row, len(prompts[place]) :].tolist()
+                    size = _settled(answer, model.spec)
+                    if size is not None:  # one token per forward: the rest only counts forwards
+                        finish(key, answer[:size], length, int(step.forward[row]) + 1)
+                        batch.drop(key)
+    return {cell: [found[cell, place] for place in range(len(problems))] for cell in cells}
+
+
+def _settled(answer: list[int], spec: ModelSpec) -> int | None:
+    """How many tokens stand before the first end token, if all of them are fixed."""
+    for place, token in enumerate(answer):
+        if token in spec.stop_ids:
+            return place
+        if token == spec.mask_id:
+            return None
+    return None

@@ -1,0 +1,1 @@
+"""Trains the embedded model; see README.md."""

@@ -1,0 +1,83 @@
+"""Batches as a function of seed, step and worker: nothing to store, and a run resumes anywhere."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from random import Random
+
+import torch
+from tokenizers import Tokenizer
+from torch import Tensor
+
+from train.tokens import EOS, EOT, MASK, prompt_text
+from unmask.tasks import TASKS, Problem, split_of
+
+MIXTURE = {
+    "words": 42.0,
+    "code": 26.0,
+    **dict.fromkeys(("copy", "reverse", "insert", "remove", "replace"), 1.5),
+    **dict.fromkeys(("insert-random", "remove-random", "replace-random"), 1.5),
+    "sort": 3.0,
+    "shuffle": 2.0,
+    "latin": 6.0,
+    "sudoku": 9.0,
+}
+WIDTHS = {40: 10, 48: 22, 56: 26, 64: 22, 80: 10, 96: 6, 128: 4}  # positions, and how often
+TOKENS = 4_096  # of a batch, whatever its width
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Rows of one width: a prompt, then the answer, an end of turn, and EOS to the end."""
+
+    clean: Tensor  # [B, T]
+    noisy: Tensor  # [B, T] masked in the answer only
+    weight: Tensor  # [B, T] 1 / t where masked, divided by the answer's positions; else 0
+
+
+class Batches:
+    """Draws training problems; held-out content never comes up."""
+
+    def __init__(self, tokenizer: Tokenizer, seed: int, worker: int, floor: float) -> None:
+        self.tokenizer = tokenizer
+        self.seed = seed
+        self.worker = worker
+        self.floor = floor
+        self.eos, self.mask, self.eot = (tokenizer.token_to_id(name) for name in (EOS, MASK, EOT))
+
+    def at(self, step: int) -> Batch:
+        """The batch of a step; all workers have the same width, so they finish together."""
+        width = Random(f"{self.seed}/{step}").choices(list(WIDTHS), list(WIDTHS.values()))[0]
+        random = Random(f"{self.seed}/{step}/{self.worker}")
+        rows = self._rows(random, width, TOKENS // width)
+        clean = torch.full((len(rows), width), self.eos)
+        answer = torch.zeros((len(rows), width), dtype=torch.bool)
+        for row, (prompt, ids) in enumerate(rows):
+            clean[row, : len(prompt) + len(ids)] = torch.tensor(prompt + ids)
+            answer[row, len(prompt) :] = True
+        return self._masked(clean, answer, step)
+
+    def _rows(self, random: Random, width: int, count: int) -> list[tuple[list[int], list[int]]]:
+        rows: list[tuple[list[int], list[int]]] = []
+        while len(rows) < count:
+            drawn = self._drawn(random, count)
+            prompts = self.tokenizer.encode_batch([prompt_text(p.prompt) for p in drawn])
+            answers = self.tokenizer.encode_batch([p.answer + EOT for p in drawn])
+            pairs = ((p.ids, a.ids) for p, a in zip(prompts, answers, strict=True))
+            rows += [pair for pair in pairs if len(pair[0]) + len(pair[1]) <= width]
+        return rows[:count]
+
+    def _drawn(self, random: Random, count: int) -> list[Problem]:
+        names = random.choices(list(MIXTURE), list(MIXTURE.values()), k=count)
+        drawn = (TASKS[name].draw(random) for name in names)
+        return [problem for problem in drawn if split_of(problem.content) == "train"]
+
+    def _masked(self, clean: Tensor, answer: Tensor, step: int) -> Batch:
+        """Each row's answer masked at a ratio t of its own; the ratios are spread evenly."""
+        generator = torch.Generator().manual_seed(hash((self.seed, step, self.worker)) % 2**63)
+        rows = len(clean)
+        spread = (torch.arange(rows) + torch.rand(rows, generator=generator)) / rows
+        ratio = (1 - 1e-3) * spread[:, None] + 1e-3
+        masked = (torch.rand(clean.shape, generator=generator) < ratio) & answer
+        weight = masked / ratio.clamp_min(self.floor) / answer.sum(-1, keepdim=True)
+        return Batch(clean, clean.masked_fill(masked, self.mask), weight)
