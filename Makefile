@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup demo test format bench clean
+.PHONY: setup demo test format bench train table clean
 
 setup: $(STAMP)
 
@@ -14,7 +14,7 @@ $(STAMP): pyproject.toml constraints.txt
 	touch $(STAMP)
 
 demo: setup
-	$(BIN)/unmask demo
+	$(BIN)/unmask demo --output build/demo
 
 test: setup
 	$(BIN)/ruff format --check .
@@ -30,6 +30,13 @@ bench: setup
 	$(BIN)/python -m bench.decision
 	$(BIN)/python -m bench.models
 	$(BIN)/python -m bench.caches
+
+train: setup
+	$(BIN)/python -m train --output build/embedded
+
+table: setup
+	$(BIN)/python -m train.table --output docs/embedded.json
+	$(BIN)/python tools/pages.py
 
 clean:
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis dist build

@@ -9,6 +9,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tokenizers import Regex, pre_tokenizers
+from tokenizers import Tokenizer as Engine
+from tokenizers.models import WordLevel
 
 from models.makers import (
     BOS,
@@ -215,6 +218,40 @@ def test_a_role_may_be_a_token_with_flags(made):
 @pytest.mark.parametrize("name", ["sep_token", "no such token"])
 def test_a_role_or_token_that_is_not_there_has_no_id(made, name):
     assert made().token_id(name) is None
+
+
+# Words without a token
+
+
+@pytest.fixture
+def of_words(tmp_path):
+    """A tokenizer that knows whole words only; each has its space before it."""
+    engine = Engine(WordLevel({"<unk>": 0, "pig": 1, " pig": 2, " bee": 3}, unk_token="<unk>"))
+    engine.pre_tokenizer = pre_tokenizers.Split(Regex(r" ?\w+|\s+"), "isolated")
+    engine.add_special_tokens(["<unk>", "<|end|>"])
+    engine.save(str(tmp_path / "tokenizer.json"))
+    write_json(tmp_path / "tokenizer_config.json", {"unk_token": "<unk>"})
+    return Tokenizer.load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("pig bee pig<|end|>", []),
+        ("", []),
+        ("pig cow bee Grüße", ["cow", "Grüße"]),
+        ("cow pig cow cow", ["cow"]),
+        ("bee", ["bee"]),  # it has a token behind a space only
+        ("pig\tbee  pig", ["\t", "bee", "  "]),
+        ("pig<unk> cow", ["cow"]),  # who writes the token means it
+    ],
+)
+def test_unknown_words_are_told_once_and_in_order(of_words, text, words):
+    assert of_words.unknown(text) == words
+
+
+def test_a_tokenizer_of_bytes_knows_every_word(made):
+    assert made().unknown("zyzzyva 你好 \t") == []
 
 
 # Chats

@@ -1,4 +1,4 @@
-"""Writes the pages that are made from the program itself: docs/cli.md and docs/rules.md.
+"""Writes what is made from the program: docs/cli.md, docs/rules.md, figures of docs/embedded.md.
 
 python tools/pages.py
 """
@@ -8,6 +8,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+
+from figures import measured
 
 DOCS = Path(__file__).parents[1] / "docs"
 
@@ -68,3 +70,5 @@ def _details(docstring: str) -> Iterator[str]:
 if __name__ == "__main__":
     (DOCS / "cli.md").write_text("\n".join(cli_page()) + "\n")
     (DOCS / "rules.md").write_text("\n".join(rules_page()) + "\n")
+    embedded = DOCS / "embedded.md"
+    embedded.write_text(measured(embedded.read_text(), DOCS / "embedded.json"))

@@ -11,16 +11,14 @@ from torch import Tensor
 
 from train.tokens import EOS, EOT, MASK, prompt_text
 from unmask.tasks import TASKS, Problem, split_of
+from unmask.tasks.lists import LISTS
 
 MIXTURE = {
-    "words": 42.0,
-    "code": 26.0,
-    **dict.fromkeys(("copy", "reverse", "insert", "remove", "replace"), 1.5),
-    **dict.fromkeys(("insert-random", "remove-random", "replace-random"), 1.5),
-    "sort": 3.0,
-    "shuffle": 2.0,
-    "latin": 6.0,
-    "sudoku": 9.0,
+    "words": 40.0,
+    "code": 22.0,
+    **{task.name: 2.6 for task in LISTS},
+    "latin": 5.0,
+    "sudoku": 7.0,
 }
 WIDTHS = {40: 10, 48: 22, 56: 26, 64: 22, 80: 10, 96: 6, 128: 4}  # positions, and how often
 TOKENS = 4_096  # of a batch, whatever its width

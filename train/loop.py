@@ -26,10 +26,10 @@ class Plan:
     """All that the result depends on, besides the tasks and the processor's rounding."""
 
     seed: int = 0
-    steps: int = 7500
+    steps: int = 6500
     workers: int = 2  # processes of one thread each, with a batch of their own
     matrix_rate: float = 0.02
-    other_rate: float = 0.003
+    other_rate: float = 0.05
     warmup: int = 200
     decay: float = 0.6  # share of the steps at the end over which the rates fall to zero
     floor: float = 0.1  # least t that weighs 1 / t: rows with one or two masks are noise
@@ -176,7 +176,16 @@ def work(worker: int, plan: Plan, folder: Path, meeting: str) -> None:
     place = f"file://{meeting}/store"
     distributed.init_process_group("gloo", place, rank=worker, world_size=plan.workers)
     training = Training(folder, plan, build(), worker)
-    begun = training.resume()
-    with (folder / "log.jsonl").open("a" if begun else "w", encoding="utf-8") as log:
+    training.resume()
+    with _log_until(folder / "log.jsonl", training.step, worker) as log:
         training.run(log)
     distributed.destroy_process_group()
+
+
+def _log_until(file: Path, step: int, worker: int) -> TextIO:
+    """The log, open for more, without the lines of steps that will be taken again."""
+    if worker == 0:
+        lines = file.read_text(encoding="utf-8").splitlines() if file.is_file() else []
+        kept = [line for line in lines if json.loads(line)["step"] <= step]
+        file.write_text("".join(f"{line}\n" for line in kept), encoding="utf-8")
+    return file.open("a", encoding="utf-8")

@@ -56,7 +56,7 @@ def create(settings: dict[str, Any], seed: int) -> Transformer:
         elif name.endswith(("attn.o.weight", "mlp.down.weight", "head.weight")):
             nn.init.zeros_(parameter)
         else:
-            std = 1.0 if name == "embed.weight" else parameter.shape[-1] ** -0.5
+            std = 0.5 if name == "embed.weight" else parameter.shape[-1] ** -0.5
             nn.init.normal_(parameter, 0.0, std, generator)
     return module
 

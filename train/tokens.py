@@ -39,7 +39,7 @@ def build() -> Tokenizer:
     """From the tasks themselves: every piece that they can use, in order."""
     engine = Tokenizer(WordLevel({UNKNOWN: 0}, unk_token=UNKNOWN))
     engine.pre_tokenizer = pre_tokenizers.Split(Regex(_PIECE), "isolated")
-    pieces = {f"{space}{n}" for space in ("", " ") for n in range(LARGEST + 1)}
+    pieces = {f" {number}" for number in range(LARGEST + 1)}
     for task in TASKS.values():
         random = Random(task.name)
         for problem in islice(

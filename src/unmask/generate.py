@@ -45,7 +45,9 @@ class Prompt:
 
     def unknown(self, tokenizer: Tokenizer) -> list[str]:
         """Words that the model's vocabulary does not have."""
-        return tokenizer.unknown(_PLACEHOLDER.sub(" ", self.rendered(tokenizer)))
+        text = self.rendered(tokenizer)
+        parts = _PLACEHOLDER.split(text)[::2] if self.infill else [text]  # as they are encoded
+        return list(dict.fromkeys(word for part in parts for word in tokenizer.unknown(part)))
 
 
 @dataclass(frozen=True)

@@ -86,7 +86,8 @@ class Tokenizer:
         found = self.engine.encode(text, add_special_tokens=False)
         pairs = zip(found.ids, found.offsets, strict=True)
         places = (place for token, place in pairs if token == number)
-        words = dict.fromkeys(text[begin:end].strip() for begin, end in places)
+        pieces = (text[begin:end] for begin, end in places)
+        words = dict.fromkeys(piece.strip() or piece for piece in pieces)
         return [word for word in words if word != self.roles["unk_token"]]
 
     def render(self, messages: Sequence[Message], add_generation_prompt: bool = True) -> str:

@@ -6,6 +6,7 @@ import pytest
 
 from checkpoints import BOS, EOS, EOT, MASK, make_llada, make_sdar
 from unmask.cli import main
+from unmask.embedded import FOLDER
 from unmask.models.families import FAMILIES
 from unmask.models.load import load
 
@@ -111,6 +112,26 @@ def test_a_missing_tensor_is_found_without_loading(capsys, tmp_path):
     err = capsys.readouterr().err
     assert "the tensor 'model.transformer.blocks.2.attn_norm.weight' is missing" in err
     assert err.count("\n") == 1
+
+
+def test_the_embedded_model_is_described_by_its_name(capsys):
+    found = described(capsys, "embedded")
+    assert found == described(capsys, FOLDER)
+    model, _ = load()
+    expected = {
+        "folder": str(FOLDER),
+        "family": "llada",
+        "parameters": model.parameters,
+        "dtypes": ["float16"],
+        "attention": "full",
+        "mask_token": "<|mdm_mask|>",
+        "stop_tokens": ["<|endoftext|>", "<|eot_id|>"],
+        "tokenizer": "WordLevel",
+        "chat_template": True,
+    }
+    assert {key: found[key] for key in expected} == expected
+    assert main(["models", "embedded"]) == 0
+    assert f"folder      {FOLDER}\n" in capsys.readouterr().out
 
 
 def test_what_is_no_folder_is_one_line(capsys):

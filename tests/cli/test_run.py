@@ -380,3 +380,69 @@ def test_the_input_is_never_the_output(run, in_file):
     code, _, err = run("--input", file, "--output", file)
     assert code == 2
     assert "is both --input and --output" in err
+
+
+# The embedded model
+
+
+def on_embedded(capsys, *arguments):
+    """What is written, and the warnings, in one forward."""
+    assert main(["run", *arguments, "--rule", RULE, "--steps", "1"]) == 0
+    captured = capsys.readouterr()
+    lines = captured.err.split("\n")
+    return captured.out, [line for line in lines if line.startswith("warning: ")]
+
+
+def test_the_embedded_model_is_asked_where_none_is_named(capsys):
+    out, warned = on_embedded(capsys, "Repeat: pig, bee.", "--json")
+    assert warned == []
+    found = json.loads(out)
+    assert (found["model"], found["written"]) == ("embedded", 48)
+    assert (found["settings"]["dtype"], found["settings"]["chat"]) == ("float32", True)
+    named, _ = on_embedded(capsys, "Repeat: pig, bee.", "--json", "--model", "embedded")
+    assert json.loads(named)["ids"] == found["ids"]
+    assert json.loads(named)["settings"] == found["settings"]
+
+
+@pytest.mark.filterwarnings("always")
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["Repeat: pig, zyzzyva, bee, quokka, zyzzyva."], "'zyzzyva', 'quokka'"),
+        (["Repeat: pig,  bee."], "'  '"),
+        ([" Repeat: zyzzyva, [MASK*2].", "--infill"], "'zyzzyva', ' '"),
+        (["Repeat: pig, [MASK]."], "'MASK'"),
+    ],
+)
+def test_words_that_the_model_does_not_know_are_told(capsys, arguments, words):
+    _, warned = on_embedded(capsys, *arguments)
+    assert warned == [f"warning: embedded does not know {words}"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["<|user|> Repeat: pig,[MASK], bee.<|assistant|>[MASK*8]", "--infill"],
+        ["Repeat: pig, bee.", "--length", "110"],
+    ],
+)
+def test_what_the_model_was_made_for_is_not_warned_of(capsys, arguments):
+    assert on_embedded(capsys, *arguments)[1] == []
+
+
+@pytest.mark.filterwarnings("always")
+def test_more_positions_than_the_model_was_made_for_are_told(capsys):
+    out, warned = on_embedded(capsys, "Repeat: pig.", "--length", "150", "--json")
+    assert json.loads(out)["written"] == 150
+    assert len(warned) == 1
+    assert re.fullmatch(
+        r"warning: 1\d\d positions are more than the 128 that embedded was made for", warned[0]
+    )
+
+
+@pytest.mark.filterwarnings("always")
+def test_another_models_own_context_counts(run, tmp_path):
+    narrow = make_llada(tmp_path / "narrow", max_sequence_length=20)
+    _, _, err = run("Hello", "--raw", model=narrow)
+    assert err.startswith("warning: 21 positions are more than the 20 that narrow was made for\n")
+    assert "warning" not in run("Hell", "--raw", model=narrow)[2]

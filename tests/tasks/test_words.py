@@ -72,7 +72,7 @@ def test_one_problem_in_eight_is_answered_directly():
 @pytest.mark.parametrize(
     "style",
     [
-        r"(\d+ . \d+ = \d+\. )+####",
+        r"So (\d+ . \d+ = \d+\. )+####",
         r"First \d+ . \d+ = \d+(, then \d+ . \d+ = \d+)+\. ####",
         r"\w+ has \d+ \w+\.( After s?he [\w ]+ there are \d+\.)+ ####",
         r"\w+ has \d+ \w+\.( S?[Hh]e [\w ]+, so \d+ . \d+ = \d+\.)+ ####",

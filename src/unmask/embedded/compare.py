@@ -123,14 +123,19 @@ def decode_cells(
             for result in step.finished:
                 finish(result.key, result.ids, result.nfe, result.nfe_eos)
             for row, key in enumerate(step.keys):
-                if key in owner and owner[key][0].selection == TOP:
+                if key in owner and _only_counts(owner[key][0]):
                     place = owner[key][1]
                     answer = step.tokens[row, len(prompts[place]) :].tolist()
                     size = _settled(answer, model.spec)
-                    if size is not None:  # one token per forward: the rest only counts forwards
+                    if size is not None:
                         finish(key, answer[:size], length, int(step.forward[row]) + 1)
                         batch.drop(key)
     return {cell: [found[cell, place] for place in range(len(problems))] for cell in cells}
+
+
+def _only_counts(cell: Cell) -> bool:
+    """Whether a row whose end is fixed would go on, one token per forward, to its full length."""
+    return cell.selection == TOP and cell.eos in ("keep", "suppress", "last")
 
 
 def _settled(answer: list[int], spec: ModelSpec) -> int | None:

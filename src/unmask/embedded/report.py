@@ -128,8 +128,7 @@ class Report:
     def at_equal_cost(self, cell: Cell) -> tuple[Summary, Paired] | None:
         """The best baseline of the same window and EOS policy that spends as many forwards or more.
 
-        All lam 0 cells of the same score compete, whatever their selection; one token per forward
-        is left out, since it spends all there are.
+        All lam 0 cells of the same score and kind of selection compete, whatever its knob.
         """
         mine = self.summaries[cell]
         rivals = [

@@ -73,7 +73,7 @@ def describe(folder: Path, mask_id: int | None = None, block: int | None = None)
         )
     mask, mask_from = _mask(folder, config, family, tokenizer, arch, mask_id)
     ends = _ends(folder, config, family, tokenizer)
-    name = folder.resolve().name
+    name = embedded.NAME if folder == embedded.FOLDER else folder.resolve().name
     spec = ModelSpec(mask, arch.vocab_size, ends[0], tuple(ends), name, block or arch.block)
     return Description(folder, config, family, arch, tokenizer, spec, mask_from)
 

@@ -14,6 +14,8 @@ from unmask.models.pretrained import Pretrained
 ROWS = 128  # of one forward: more would not fit the processor's cache
 MOST_BYTES = 2**30  # of hidden states, before all are forgotten
 
+Key = tuple[int, bytes]  # the first position that is kept, and the canvas
+
 
 class Remembered:
     """A checkpoint whose hidden states are kept, canvas by canvas.
@@ -32,7 +34,7 @@ class Remembered:
 
     def forget(self) -> None:
         """Start with an empty memory."""
-        self._first_cell: dict[bytes, int] = {}  # where a canvas begins in the memory
+        self._first_cell: dict[Key, int] = {}  # where a canvas begins in the memory
         self._size = 0
         self._states = torch.empty(0)
 
@@ -41,15 +43,18 @@ class Remembered:
         tokens, lengths = canvas.tokens.cpu(), canvas.lengths.tolist()
         if self._size * max(self.model.arch.hidden, 1) * 4 > MOST_BYTES:
             self.forget()
-        keys = [row[:size].tobytes() for row, size in zip(tokens.numpy(), lengths, strict=True)]
         begin = self._begin(canvas)
-        fresh: dict[bytes, int] = {}  # of several equal rows the first
+        keys = [
+            (first, row[:size].tobytes())
+            for first, row, size in zip(begin, tokens.numpy(), lengths, strict=True)
+        ]
+        fresh: dict[Key, int] = {}  # of several equal rows the first
         for row, key in enumerate(keys):
             if key not in self._first_cell:
                 fresh.setdefault(key, row)
         self.asked += len(keys)
         self.computed += len(fresh)
-        self._compute(canvas, list(fresh.values()), keys, begin)
+        self._compute(canvas, fresh)
         cells = torch.tensor([self._first_cell[key] for key in keys], device=self.device)
         return Hidden((self._states, cells - torch.tensor(begin, device=self.device)))
 
@@ -63,18 +68,16 @@ class Remembered:
         first = (~canvas.given).int().argmax(-1)
         return read_at(first, self.model.arch.shift).tolist()
 
-    def _compute(
-        self, canvas: Canvas, rows: list[int], keys: list[bytes], begin: list[int]
-    ) -> None:
-        by_length: dict[int, list[int]] = {}
-        for row in rows:
-            by_length.setdefault(int(canvas.lengths[row]), []).append(row)
+    def _compute(self, canvas: Canvas, fresh: dict[Key, int]) -> None:
+        by_length: dict[int, list[Key]] = {}
+        for key, row in fresh.items():
+            by_length.setdefault(int(canvas.lengths[row]), []).append(key)
         for length, members in by_length.items():
             for place in range(0, len(members), ROWS):
                 some = members[place : place + ROWS]
-                states = self.model.trunk(_part(canvas, some, length)).states
-                for row, state in zip(some, states, strict=True):
-                    self._first_cell[keys[row]] = self._keep(state[begin[row] :])
+                part = _part(canvas, [fresh[key] for key in some], length)
+                for key, state in zip(some, self.model.trunk(part).states, strict=True):
+                    self._first_cell[key] = self._keep(state[key[0] :])
 
     def _keep(self, states: Tensor) -> int:
         """Append cells to the memory; returns where they begin: [n, D]."""

@@ -12,7 +12,7 @@ from unmask.tasks.vocabulary import ITEMS
 
 Items = list[str]
 Drawn = tuple[str, Items, object]  # the request, an answer, and what a grader must know
-_SHORTEST, _LONGEST = 3, 6
+_SHORTEST, _LONGEST = 3, 5
 
 
 def read_list(text: str) -> Items:

@@ -7,8 +7,7 @@ MEN = ("Bob", "Dan", "Leo", "Max", "Sam", "Tom")
 GOODS = ("apples", "books", "cards", "coins", "eggs", "pens", "shells", "stamps")
 BOXES = ("bags", "boxes", "packs")
 ITEMS = (
-    "ant", "bat", "bee", "cat", "cow", "crab", "crow", "deer", "dog", "dove", "duck", "eel",
-    "elk", "fox", "frog", "goat", "hare", "hawk", "hen", "lamb", "lion", "mole", "moth", "mouse",
-    "newt", "owl", "pig", "pony", "rat", "seal", "snail", "swan", "toad", "wolf", "worm", "yak",
+    "ant", "bee", "cat", "cow", "crow", "deer", "dog", "duck", "eel", "fox", "frog", "goat",
+    "hen", "lamb", "lion", "mole", "newt", "owl", "pig", "rat", "seal", "toad", "wolf", "yak",
 )  # fmt: skip
 FUNCTIONS = ("change", "compute", "convert", "f", "g", "run", "solve", "work")

@@ -15,7 +15,8 @@ from unmask.tasks.problem import Problem, Task
 from unmask.tasks.vocabulary import BOXES, GOODS, MEN, WOMEN
 
 DIRECT = 0.12  # answered with nothing but the number
-LARGEST = 99  # numbers are single tokens up to here
+LARGEST = 60  # numbers are single tokens up to here
+STEP = 5  # at most this many come or go at once
 _GAIN = ("buys", "finds", "gets", "wins")
 _LOSE = ("loses", "sells", "drops", "gives away")
 _ANSWER = re.compile(r"####\s*(-?\d+(?:[.,]\d+)*)")
@@ -95,7 +96,7 @@ def _someone(random: Random) -> tuple[str, str]:
 
 def _chain(random: Random) -> Story:
     name, pronoun = _someone(random)
-    goods, count = random.choice(GOODS), random.randint(5, 40)
+    goods, count = random.choice(GOODS), random.randint(5, 30)
     opening = random.choice(("{} has {} {}.", "{} starts with {} {}.", "At first {} has {} {}."))
     events = _events(random, count, random.choice((2, 2, 3, 3, 3)))
     return Story(
@@ -113,7 +114,7 @@ def _chain(random: Random) -> Story:
 def _boxes(random: Random) -> Story:
     name, pronoun = _someone(random)
     goods, boxes = random.choice(GOODS), random.choice(BOXES)
-    number, size = random.randint(2, 9), random.randint(2, 9)
+    number, size = random.randint(2, 6), random.randint(2, 6)
     opening = f"{name} has {number} {boxes} of {size} {goods}."
     product = f"{number} * {size}"
     return Story(
@@ -132,7 +133,7 @@ def _events(random: Random, count: int, number: int) -> tuple[Event, ...]:
     events: list[Event] = []
     while len(events) < number:
         sign = random.choice("++++----*")
-        amount = 2 if sign == "*" else random.randint(1, 9)
+        amount = 2 if sign == "*" else random.randint(1, STEP)
         verb = random.choice(_GAIN if sign == "+" else _LOSE)
         event = Event(sign, amount, verb)
         if 0 < event.after(count) <= LARGEST:
@@ -172,7 +173,7 @@ def _equations(sums: Sums) -> list[str]:
 
 
 def _bare(sums: Sums) -> str:
-    return f"{'. '.join(_equations(sums))}. {_direct(sums)}"
+    return f"So {'. '.join(_equations(sums))}. {_direct(sums)}"
 
 
 def _worked(random: Random, story: Story, sums: Sums) -> str:
@@ -200,7 +201,7 @@ def _together(random: Random) -> Problem:
     (name, _), (other, _) = _someone(random), _someone(random)
     while other == name:
         other, _ = _someone(random)
-    goods, count, more = random.choice(GOODS), random.randint(2, 20), random.randint(1, 9)
+    goods, count, more = random.choice(GOODS), random.randint(2, 15), random.randint(1, STEP)
     sign = "+" if more >= count or random.random() < 0.5 else "-"
     theirs = count + more if sign == "+" else count - more
     total = count + theirs

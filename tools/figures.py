@@ -1,0 +1,111 @@
+"""The measured part of docs/embedded.md, from docs/embedded.json (see train/table.py)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from unmask.stats import paired
+
+BEGIN, END = "<!-- measured: python tools/pages.py -->", "<!-- end -->"
+Cell = dict[str, Any]
+
+
+def measured(page: str, results: Path) -> str:
+    """The page with its measured part made anew."""
+    before, _, rest = page.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    found = json.loads(results.read_text(encoding="utf-8"))
+    return f"{before}{BEGIN}\n{chr(10).join(_parts(found))}\n{END}{after}"
+
+
+def _parts(found: dict[str, Any]) -> Iterator[str]:
+    tasks = found["tasks"]
+    yield "\n## Accuracy by task\n"
+    yield from _by_task(tasks)
+    words = tasks["words"]
+    series = words["series"]
+    yield f"\n## The paper's settings on {series['count']} word problems, {series['length']} tokens\n"
+    yield "Accuracy % @ forwards; behind it the paired difference to lam 0 in points, bold where its"
+    yield "95% interval excludes 0. The intervals are in [embedded.json](embedded.json)."
+    yield from _panels(words["cells"])
+    yield "\n## Gamma sweep\n"
+    yield "EB-Sampler on confidence, full window: accuracy % @ forwards.\n"
+    yield from _sweep(words["cells"], found["gammas"])
+
+
+def _by_task(tasks: dict[str, Any]) -> Iterator[str]:
+    """Confidence, one token per forward in blocks and in the full window, and EB."""
+    columns = (
+        ("top-1, block 16", "top(1)", 16, 0.0),
+        ("top-1, full", "top(1)", None, 0.0),
+        ("EB 0.1, block 16", "eb(0.1)", 16, 0.0),
+        ("EB 0.1, full", "eb(0.1)", None, 0.0),
+        ("EB 0.1 + SWD 5, full", "eb(0.1)", None, 5.0),
+        ("EB 1, full", "eb(1)", None, 0.0),
+        ("EB 1 + SWD 5, full", "eb(1)", None, 5.0),
+    )
+    yield f"| task | {' | '.join(title for title, *_ in columns)} |"
+    yield f"|---|{'---|' * len(columns)}"
+    for task, result in tasks.items():
+        cells = {_key(cell): cell for cell in result["cells"]}
+        shown = [
+            _figure(cells[("confidence", lam, selection, block, "keep")])
+            for _, selection, block, lam in columns
+        ]
+        yield f"| {task} | {' | '.join(shown)} |"
+
+
+def _panels(cells: Sequence[Cell]) -> Iterator[str]:
+    by_key = {_key(cell): cell for cell in cells}
+    listed = [cell for cell in cells if _in_table(cell)]
+    lams = sorted({cell["lam"] for cell in listed})
+    for block, eos in dict.fromkeys((cell["block"], cell["eos"]) for cell in listed):
+        window = "Full window" if block is None else f"Blocks of {block}"
+        yield f"\n### {window}, eos={eos}\n"
+        yield f"| rule | {' | '.join(f'lam {lam:g}' for lam in lams)} |"
+        yield f"|---|{'---|' * len(lams)}"
+        for cell in listed:
+            if (cell["block"], cell["eos"], cell["lam"]) != (block, eos, 0.0):
+                continue
+            rest = cell["selection"], block, eos
+            row = [by_key[(cell["score"], lam, *rest)] for lam in lams]
+            shown = [_figure(cell), *(_gain(cell, other) for other in row[1:])]
+            yield f"| {cell['score']}, {cell['selection']} | {' | '.join(shown)} |"
+
+
+def _in_table(cell: Cell) -> bool:
+    return cell["selection"] in (
+        "eb(0.1)", "eb(0.5)", "eb(1)", "threshold", "top(1)", "top(2)", "top(4)"
+    )  # fmt: skip
+
+
+def _sweep(cells: Sequence[Cell], gammas: Sequence[str]) -> Iterator[str]:
+    by_key = {_key(cell): cell for cell in cells}
+    yield f"| curve | {' | '.join(f'gamma {gamma}' for gamma in gammas)} |"
+    yield f"|---|{'---|' * len(gammas)}"
+    curves = [(f"lam {lam:g}", lam, None, "keep") for lam in (0.0, 1.0, 5.0, 15.0)]
+    curves += [
+        ("lam 0, EOS suppressed", 0.0, None, "suppress"),
+        ("lam 0, blocks of 16", 0.0, 16, "keep"),
+    ]
+    for title, lam, block, eos in curves:
+        row = [by_key[("confidence", lam, f"eb({gamma})", block, eos)] for gamma in gammas]
+        yield f"| {title} | {' | '.join(map(_figure, row))} |"
+
+
+def _key(cell: Cell) -> tuple[Any, ...]:
+    return cell["score"], cell["lam"], cell["selection"], cell["block"], cell["eos"]
+
+
+def _figure(cell: Cell) -> str:
+    return f"{100 * cell['accuracy']:.1f} @ {cell['nfe']:.1f}"
+
+
+def _gain(base: Cell, cell: Cell) -> str:
+    pair = paired([c == "1" for c in base["solved"]], [c == "1" for c in cell["solved"]])
+    text = f"{100 * pair.difference:+.1f}"
+    clear = pair.interval.low > 0 or pair.interval.high < 0
+    return f"{_figure(cell)} ({f'**{text}**' if clear else text})"
