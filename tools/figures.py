@@ -27,9 +27,10 @@ def _parts(found: dict[str, Any]) -> Iterator[str]:
     yield from _by_task(tasks)
     words = tasks["words"]
     series = words["series"]
-    yield f"\n## The paper's settings on {series['count']} word problems, {series['length']} tokens\n"
+    size = f"{series['count']} word problems, {series['length']} tokens"
+    yield f"\n## The paper's settings on {size}\n"
     yield "Accuracy % @ forwards; behind it the paired difference to lam 0 in points, bold where its"
-    yield "95% interval excludes 0. The intervals are in [embedded.json](embedded.json)."
+    yield "95% interval excludes 0."
     yield from _panels(words["cells"])
     yield "\n## Gamma sweep\n"
     yield "EB-Sampler on confidence, full window: accuracy % @ forwards.\n"

@@ -11,7 +11,8 @@ from pathlib import Path
 
 from torch import multiprocessing
 
-from train.loop import Plan, work
+from train.loop import work
+from train.plan import Plan
 
 
 def main() -> None:

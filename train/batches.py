@@ -9,6 +9,7 @@ import torch
 from tokenizers import Tokenizer
 from torch import Tensor
 
+from train.plan import Plan
 from train.tokens import EOS, EOT, MASK, prompt_text
 from unmask.tasks import TASKS, Problem, split_of
 from unmask.tasks.lists import LISTS
@@ -20,7 +21,9 @@ MIXTURE = {
     "latin": 5.0,
     "sudoku": 7.0,
 }
+SUMS = 40.0  # joins the mixture later
 WIDTHS = {40: 10, 48: 22, 56: 26, 64: 22, 80: 10, 96: 6, 128: 4}  # positions, and how often
+BEGUN = 0.5  # of the rows: the answer has begun already, as in the later blocks of decoding
 TOKENS = 4_096  # of a batch, whatever its width
 
 
@@ -36,46 +39,54 @@ class Batch:
 class Batches:
     """Draws training problems; held-out content never comes up."""
 
-    def __init__(self, tokenizer: Tokenizer, seed: int, worker: int, floor: float) -> None:
+    def __init__(self, tokenizer: Tokenizer, plan: Plan, worker: int) -> None:
         self.tokenizer = tokenizer
-        self.seed = seed
+        self.plan = plan
         self.worker = worker
-        self.floor = floor
         self.eos, self.mask, self.eot = (tokenizer.token_to_id(name) for name in (EOS, MASK, EOT))
 
     def at(self, step: int) -> Batch:
         """The batch of a step; all workers have the same width, so they finish together."""
-        width = Random(f"{self.seed}/{step}").choices(list(WIDTHS), list(WIDTHS.values()))[0]
-        random = Random(f"{self.seed}/{step}/{self.worker}")
-        rows = self._rows(random, width, TOKENS // width)
+        width = Random(f"{self.plan.seed}/{step}").choices(list(WIDTHS), list(WIDTHS.values()))[0]
+        random = Random(f"{self.plan.seed}/{step}/{self.worker}")
+        mixture = {**MIXTURE, "sums": SUMS} if step >= self.plan.sums_from else MIXTURE
+        rows = self._rows(random, width, TOKENS // width, mixture)
         clean = torch.full((len(rows), width), self.eos)
         answer = torch.zeros((len(rows), width), dtype=torch.bool)
         for row, (prompt, ids) in enumerate(rows):
             clean[row, : len(prompt) + len(ids)] = torch.tensor(prompt + ids)
-            answer[row, len(prompt) :] = True
+            answer[row, len(prompt) + self._begun(random, step, len(ids)) :] = True
         return self._masked(clean, answer, step)
 
-    def _rows(self, random: Random, width: int, count: int) -> list[tuple[list[int], list[int]]]:
+    def _begun(self, random: Random, step: int, size: int) -> int:
+        """How many tokens of an answer are given like the prompt: of every other row a few."""
+        if step < self.plan.begun_from or random.random() >= BEGUN:
+            return 0
+        return random.randrange(size)
+
+    def _rows(
+        self, random: Random, width: int, count: int, mixture: dict[str, float]
+    ) -> list[tuple[list[int], list[int]]]:
         rows: list[tuple[list[int], list[int]]] = []
         while len(rows) < count:
-            drawn = self._drawn(random, count)
+            drawn = self._drawn(random, count, mixture)
             prompts = self.tokenizer.encode_batch([prompt_text(p.prompt) for p in drawn])
             answers = self.tokenizer.encode_batch([p.answer + EOT for p in drawn])
             pairs = ((p.ids, a.ids) for p, a in zip(prompts, answers, strict=True))
             rows += [pair for pair in pairs if len(pair[0]) + len(pair[1]) <= width]
         return rows[:count]
 
-    def _drawn(self, random: Random, count: int) -> list[Problem]:
-        names = random.choices(list(MIXTURE), list(MIXTURE.values()), k=count)
+    def _drawn(self, random: Random, count: int, mixture: dict[str, float]) -> list[Problem]:
+        names = random.choices(list(mixture), list(mixture.values()), k=count)
         drawn = (TASKS[name].draw(random) for name in names)
         return [problem for problem in drawn if split_of(problem.content) == "train"]
 
     def _masked(self, clean: Tensor, answer: Tensor, step: int) -> Batch:
         """Each row's answer masked at a ratio t of its own; the ratios are spread evenly."""
-        generator = torch.Generator().manual_seed(hash((self.seed, step, self.worker)) % 2**63)
+        generator = torch.Generator().manual_seed(hash((self.plan.seed, step, self.worker)) % 2**63)
         rows = len(clean)
         spread = (torch.arange(rows) + torch.rand(rows, generator=generator)) / rows
         ratio = (1 - 1e-3) * spread[:, None] + 1e-3
         masked = (torch.rand(clean.shape, generator=generator) < ratio) & answer
-        weight = masked / ratio.clamp_min(self.floor) / answer.sum(-1, keepdim=True)
+        weight = masked / ratio.clamp_min(self.plan.floor) / answer.sum(-1, keepdim=True)
         return Batch(clean, clean.masked_fill(masked, self.mask), weight)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -15,29 +15,11 @@ from torch.nn import functional as F  # noqa: N812
 
 from train import model as networks
 from train.batches import Batch, Batches
+from train.plan import Plan
 from train.tokens import build
 from unmask.models.transformer import Transformer
 
 LOG_EVERY, SAVE_EVERY = 50, 250
-
-
-@dataclass(frozen=True)
-class Plan:
-    """All that the result depends on, besides the tasks and the processor's rounding."""
-
-    seed: int = 0
-    steps: int = 6500
-    workers: int = 2  # processes of one thread each, with a batch of their own
-    matrix_rate: float = 0.02
-    other_rate: float = 0.05
-    warmup: int = 200
-    decay: float = 0.6  # share of the steps at the end over which the rates fall to zero
-    floor: float = 0.1  # least t that weighs 1 / t: rows with one or two masks are noise
-
-    def rate(self, step: int) -> float:
-        """What the rates are multiplied by."""
-        left = (self.steps - step) / (self.decay * self.steps)
-        return min(1.0, (step + 1) / self.warmup, left)
 
 
 class Training:
@@ -50,7 +32,7 @@ class Training:
         self.worker = worker
         self.settings = networks.config(tokenizer)
         self.module = networks.create(self.settings, plan.seed)
-        self.batches = Batches(tokenizer, plan.seed, worker, plan.floor)
+        self.batches = Batches(tokenizer, plan, worker)
         self.optimizers = _optimizers(self.module, plan)
         self.step = 0
         self.seconds = 0.0

@@ -29,6 +29,7 @@ DIGESTS = {
     "shuffle": "057a6af2ff122a60a4e3d1d7a40ccbd6983a210e32f6d5b109cf9abfbbb64b4b",
     "latin": "2dede3c28776d86c131c76c7203fadfe12dad964f673dc8d8eda5806fbd5b399",
     "sudoku": "2ad069a467a143f1388b019451888d6549cfb0fcaaacbcc29c92565eb8fb60f8",
+    "sums": "d8992e70ab0a854acf105d3746f553f19070a4257812e8df280c3c81c86edd10",
 }
 PIECES = (
     "def f(x):", "\n", "    ", "return", " x", " xs", "f = lambda x:", " +", " [", "]", " (", ")",

@@ -91,9 +91,9 @@ def test_special_tokens_come_first_and_the_rest_in_order(tokenizer):
 
 def test_a_batch_is_a_function_of_seed_step_and_worker(tokenizer, small):
     def at(seed=0, step=3, worker=0):
-        return Batches(tokenizer, seed, worker, 0.1).at(step)
+        return Batches(tokenizer, Plan(seed=seed, floor=0.1), worker).at(step)
 
-    used = Batches(tokenizer, 0, 0, 0.1)
+    used = Batches(tokenizer, Plan(seed=0, floor=0.1), 0)
     used.at(7)
     assert same(fields(used.at(3)), fields(at()))
     for other in (at(seed=1), at(step=4), at(worker=1)):
@@ -101,7 +101,7 @@ def test_a_batch_is_a_function_of_seed_step_and_worker(tokenizer, small):
 
 
 def test_workers_share_the_width_of_a_step(tokenizer, small):
-    pair = [Batches(tokenizer, 0, worker, 0.1) for worker in range(2)]
+    pair = [Batches(tokenizer, Plan(seed=0, floor=0.1), worker) for worker in range(2)]
     shapes = [[each.at(step).clean.shape for each in pair] for step in range(8)]
     assert all(first == second for first, second in shapes)
     widths = {first[1] for first, _ in shapes}
@@ -115,7 +115,7 @@ def test_every_task_is_in_the_mixture():
 
 
 def test_held_out_content_never_comes_up(tokenizer):
-    batches, count = Batches(tokenizer, 0, 0, 0.1), 70
+    batches, count = Batches(tokenizer, Plan(seed=0, floor=0.1), 0), 70
     drawn = [p for step in range(300) for p in batches._drawn(Random(f"0/{step}/0"), count)]
     assert {split_of(problem.content) for problem in drawn} == {"train"}
     assert 0.9 < len(drawn) / (300 * count) < 0.95  # one in twenty, and one in forty, left out
@@ -132,7 +132,7 @@ def test_rows_are_prompt_answer_end_of_turn_and_eos_to_the_end(tokenizer, small)
     eos, eot, assistant = (tokenizer.token_to_id(name) for name in (EOS, EOT, ASSISTANT))
     prompts = Counter()
     for step in range(4):
-        for row in Batches(tokenizer, 0, 0, 0.1).at(step).clean.tolist():
+        for row in Batches(tokenizer, Plan(seed=0, floor=0.1), 0).at(step).clean.tolist():
             begin, end = row.index(assistant) + 1, row.index(eot)
             assert row[end + 1 :] == [eos] * (len(row) - end - 1)
             prompt = tokenizer.decode(row[:begin], skip_special_tokens=False)
@@ -148,7 +148,7 @@ def test_rows_are_prompt_answer_end_of_turn_and_eos_to_the_end(tokenizer, small)
 @pytest.mark.parametrize("floor", [0.0, 0.1])
 def test_only_answers_are_masked_each_at_a_ratio_of_its_own(tokenizer, small, floor):
     mask, assistant = tokenizer.token_to_id(MASK), tokenizer.token_to_id(ASSISTANT)
-    batch = Batches(tokenizer, 0, 0, floor).at(5)
+    batch = Batches(tokenizer, Plan(seed=0, floor=floor), 0).at(5)
     masked = batch.noisy == mask
     begin = (batch.clean == assistant).int().argmax(-1) + 1
     width, rows = batch.clean.shape[-1], len(batch.clean)
@@ -166,10 +166,10 @@ def test_only_answers_are_masked_each_at_a_ratio_of_its_own(tokenizer, small, fl
 def test_without_a_floor_the_weights_of_a_row_add_up_to_one_on_average(tokenizer):
     clean = torch.zeros((4000, 30), dtype=torch.int64)
     answer = torch.arange(30).expand(4000, -1) >= 10
-    plain = Batches(tokenizer, 0, 0, 0.0)._masked(clean, answer, 0).weight.sum(-1)
+    plain = Batches(tokenizer, Plan(seed=0, floor=0.0), 0)._masked(clean, answer, 0).weight.sum(-1)
     assert plain.mean().item() == pytest.approx(1, abs=0.04)
     assert plain[2000:].mean().item() == pytest.approx(1, abs=0.02)  # at any ratio
-    cut = Batches(tokenizer, 0, 0, 0.1)._masked(clean, answer, 0).weight
+    cut = Batches(tokenizer, Plan(seed=0, floor=0.1), 0)._masked(clean, answer, 0).weight
     assert cut.max().item() == pytest.approx(10 / 20)
     assert cut.sum(-1).mean().item() == pytest.approx(0.95, abs=0.02)  # 0.9 + 0.1 / 2
 
@@ -186,7 +186,7 @@ def test_a_fresh_network_depends_on_its_seed_and_says_nothing_yet(tokenizer, sma
 
 
 def test_the_loss_weighs_the_cross_entropy_of_the_masked_tokens(tokenizer, small):
-    batch = Batches(tokenizer, 0, 0, 0.1).at(1)
+    batch = Batches(tokenizer, Plan(seed=0, floor=0.1), 0).at(1)
     fresh = networks.create(networks.config(tokenizer), 0)  # all tokens are equally likely
     uniform = log(tokenizer.get_vocab_size()) * batch.weight.sum().item() / len(batch.clean)
     assert objective(fresh, batch).item() == pytest.approx(uniform, rel=1e-5)
