@@ -29,8 +29,8 @@ def _parts(found: dict[str, Any]) -> Iterator[str]:
     series = words["series"]
     size = f"{series['count']} word problems, {series['length']} tokens"
     yield f"\n## The paper's settings on {size}\n"
-    yield "Accuracy % @ forwards; behind it the paired difference to lam 0 in points, bold where its"
-    yield "95% interval excludes 0."
+    yield "Accuracy % @ forwards, and the paired difference to lam 0 in points, bold where its 95%"
+    yield "interval excludes 0."
     yield from _panels(words["cells"])
     yield "\n## Gamma sweep\n"
     yield "EB-Sampler on confidence, full window: accuracy % @ forwards.\n"

@@ -70,5 +70,6 @@ def _details(docstring: str) -> Iterator[str]:
 if __name__ == "__main__":
     (DOCS / "cli.md").write_text("\n".join(cli_page()) + "\n")
     (DOCS / "rules.md").write_text("\n".join(rules_page()) + "\n")
-    embedded = DOCS / "embedded.md"
-    embedded.write_text(measured(embedded.read_text(), DOCS / "embedded.json"))
+    page, results = DOCS / "embedded.md", DOCS / "embedded.json"
+    if results.is_file():
+        page.write_text(measured(page.read_text(), results))

@@ -113,7 +113,7 @@ def test_conformance_of_a_missing_folder_is_one_line(capsys):
 
 
 def test_the_demo_shows_both_rules_and_counts_the_seeds(capsys):
-    assert main(["demo", "--seeds", "4", "--colour", "never"]) == 0
+    assert main(["demo", "--oracle", "--seeds", "4", "--colour", "never"]) == 0
     out = capsys.readouterr().out
     assert "confidence | eb(0.1)" in out
     assert "log p = -inf: no such sentence" in out
@@ -122,8 +122,31 @@ def test_the_demo_shows_both_rules_and_counts_the_seeds(capsys):
 
 
 def test_the_demo_paints_on_request(capsys):
-    assert main(["demo", "--seeds", "3", "--colour", "always"]) == 0
+    assert main(["demo", "--oracle", "--seeds", "3", "--colour", "always"]) == 0
     assert "\x1b[32;1m" in capsys.readouterr().out
+
+
+def test_the_demo_compares_rules_on_held_out_problems(monkeypatch, tmp_path, capsys):
+    from unmask.embedded import cells
+
+    small = cells.Grid(scores=("confidence",), lams=(0.0, 5.0), selections=(cells.EB,))
+    monkeypatch.setattr(cells, "Grid", lambda: small)
+    monkeypatch.setattr(cells, "GAMMAS", ("0.1", "1"))
+    asked = ["demo", "--problems", "6", "--output", str(tmp_path / "demo"), "--colour", "never"]
+    assert main(asked) == 0
+    out = capsys.readouterr().out
+    assert "6 held-out problems, 32 tokens each" in out
+    assert "full window, EOS suppressed" in out
+    assert "blocks of 16, EOS kept" in out
+    assert "gamma sweep" in out
+    assert "At equal cost" in out
+    assert (tmp_path / "demo" / "results.json").is_file()
+    assert (tmp_path / "demo" / "accuracy-forwards.svg").is_file()
+
+
+def test_the_demo_wants_at_least_two_problems(capsys):
+    assert main(["demo", "--problems", "1"]) == 2
+    assert capsys.readouterr().err == "unmask demo: --problems must be >= 2, got 1\n"
 
 
 def test_a_reader_that_leaves_early_is_no_error():

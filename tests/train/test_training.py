@@ -111,12 +111,16 @@ def test_workers_share_the_width_of_a_step(tokenizer, small):
 
 
 def test_every_task_is_in_the_mixture():
-    assert set(MIXTURE) == set(TASKS)
+    assert {*MIXTURE, "sums"} == set(TASKS)
 
 
 def test_held_out_content_never_comes_up(tokenizer):
     batches, count = Batches(tokenizer, Plan(seed=0, floor=0.1), 0), 70
-    drawn = [p for step in range(300) for p in batches._drawn(Random(f"0/{step}/0"), count)]
+    drawn = [
+        p
+        for step in range(300)
+        for p in batches._drawn(Random(f"0/{step}/0"), count, {**MIXTURE, "sums": 40.0})
+    ]
     assert {split_of(problem.content) for problem in drawn} == {"train"}
     assert 0.9 < len(drawn) / (300 * count) < 0.95  # one in twenty, and one in forty, left out
     assert {problem.task for problem in drawn} == set(TASKS)
@@ -300,3 +304,14 @@ def test_a_worker_leaves_a_checkpoint_and_a_log(tokenizer, small, tmp_path, monk
     model, _ = unmask.load(tmp_path)
     assert (model.arch.hidden, model.arch.layers) == (16, 1)
     assert not distributed.is_initialized()
+
+
+def test_half_of_the_answers_have_begun_from_the_planned_step_on(tokenizer):
+    batches = Batches(tokenizer, Plan(begun_from=5, sums_from=9), 0)
+    sizes = {step: (batches.at(step).weight > 0).any(-1).sum() for step in (4, 5)}
+    assert all(size > 0 for size in sizes.values())
+    before = [batches._begun(Random(i), 4, 20) for i in range(200)]
+    after = [batches._begun(Random(i), 5, 20) for i in range(200)]
+    assert set(before) == {0}
+    assert 60 < sum(begun > 0 for begun in after) < 140
+    assert max(after) < 20

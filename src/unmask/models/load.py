@@ -73,7 +73,7 @@ def load(
     places = _places(module, usable_device(device), device_map)
     checkpoint, plan = Checkpoint(found.folder), list(family.tensors(arch))
     stored = checkpoint.stored_dtype(plan[0][1].name)  # the embedding's; files may mix several
-    wanted = _dtype(dtype or default_dtype(found.folder)) or stored
+    wanted = _dtype(default_dtype(found.folder) if dtype is None else dtype) or stored
     checkpoint.fill(module, plan, wanted, places, _spare_head(family, arch))
     module.eval()
     if device_map is not None:

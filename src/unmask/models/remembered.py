@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import torch
 from torch import Tensor
 
@@ -75,9 +73,11 @@ class Remembered:
         for length, members in by_length.items():
             for place in range(0, len(members), ROWS):
                 some = members[place : place + ROWS]
-                part = _part(canvas, [fresh[key] for key in some], length)
-                for key, state in zip(some, self.model.trunk(part).states, strict=True):
-                    self._first_cell[key] = self._keep(state[key[0] :])
+                rows = torch.tensor([fresh[key] for key in some], device=self.device)
+                first = min(begin for begin, _ in some)
+                states = self.model.module(canvas.tokens[rows, :length], first=first)
+                for key, state in zip(some, states, strict=True):
+                    self._first_cell[key] = self._keep(state[key[0] - first :])
 
     def _keep(self, states: Tensor) -> int:
         """Append cells to the memory; returns where they begin: [n, D]."""
@@ -88,17 +88,3 @@ class Remembered:
             self._states = grown
         self._states[first : self._size] = states
         return first
-
-
-def _part(canvas: Canvas, rows: list[int], length: int) -> Canvas:
-    which = torch.tensor(rows, device=canvas.tokens.device)
-    return replace(
-        canvas,
-        tokens=canvas.tokens[which, :length],
-        lengths=canvas.lengths[which],
-        masked=canvas.masked[which, :length],
-        given=canvas.given[which, :length],
-        start=canvas.start[which],
-        stop=canvas.stop[which],
-        keys=tuple(canvas.keys[row] for row in rows),
-    )

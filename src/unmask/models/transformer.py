@@ -50,6 +50,10 @@ class Rotary(NamedTuple):
         kept = torch.float32 if arch.rope_in_float32 else dtype
         return cls(angle.cos().to(kept), angle.sin().to(kept))
 
+    def from_place(self, first: int) -> Rotary:
+        """Of the positions from `first` on."""
+        return Rotary(self.cos[..., first:, :], self.sin[..., first:, :])
+
     def to(self, device: torch.device) -> Rotary:
         """The same on a device; nothing is copied where it already is."""
         return Rotary(self.cos.to(device), self.sin.to(device))
@@ -79,16 +83,26 @@ class Attention(nn.Module):
             self.k_norm = RMSNorm(arch.head_dim, arch.norm_eps)
 
     def forward(
-        self, x: Tensor, rotary: Rotary, mask: Tensor | None, layer: int, cache: KeyValues | None
+        self,
+        x: Tensor,
+        rotary: Rotary,
+        mask: Tensor | None,
+        layer: int,
+        cache: KeyValues | None,
+        first: int = 0,
     ) -> Tensor:
+        """What the queries from place `first` on see of all places."""
         arch = self.arch
         q, k, v = (
-            linear(x).unflatten(-1, (-1, arch.head_dim)) for linear in (self.q, self.k, self.v)
+            linear(seen).unflatten(-1, (-1, arch.head_dim))
+            for linear, seen in ((self.q, x[:, first:]), (self.k, x), (self.v, x))
         )
         if arch.qk_norm:
             q, k = self.q_norm(q), self.k_norm(k)
         q, k, v = q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)  # [B, H, Q, D]
-        q, k = rotary.turn(q), rotary.turn(k)
+        q, k = rotary.from_place(first).turn(q), rotary.turn(k)
+        if mask is not None and mask.shape[-2] > 1:
+            mask = mask[..., first:, :]
         if cache is not None:
             k, v = cache.update(layer, k, v)
         grouped = arch.heads != arch.kv_heads
@@ -129,10 +143,15 @@ class Layer(nn.Module):
         self.index = index
 
     def forward(
-        self, x: Tensor, rotary: Rotary, mask: Tensor | None, cache: KeyValues | None
+        self,
+        x: Tensor,
+        rotary: Rotary,
+        mask: Tensor | None,
+        cache: KeyValues | None,
+        first: int = 0,
     ) -> Tensor:
         rotary, mask = rotary.to(x.device), None if mask is None else mask.to(x.device)
-        x = x + self.attn(self.attn_norm(x), rotary, mask, self.index, cache)
+        x = x[:, first:] + self.attn(self.attn_norm(x), rotary, mask, self.index, cache, first)
         h = self.mlp_norm(x)
         y = self.mlp(h)
         if hasattr(self, "shared"):
@@ -159,17 +178,21 @@ class Transformer(nn.Module):
         positions: Tensor | None = None,
         mask: Tensor | None = None,
         cache: KeyValues | None = None,
+        first: int = 0,
     ) -> Tensor:
         """The last hidden states, normalised: [B, Q] -> [B, Q, D].
 
         `mask` is a bool [B or 1, 1, Q or 1, K], True where a query may look; None: everywhere.
+        With `first`, only those of the places from there on: the last layer leaves out the rest.
         """
         if positions is None:
             positions = torch.arange(tokens.shape[-1], device=tokens.device)[None]
         x = self.embed(tokens)
         rotary = Rotary.at(self.arch, positions.to(x.device), x.dtype)
-        for layer in self.layers:
+        *most, last = self.layers
+        for layer in most:
             x = layer(x, rotary, mask, cache)
+        x = last(x, rotary, mask, cache, first)
         out: Tensor = self.norm(x)
         return out
 
