@@ -8,7 +8,7 @@ from itertools import groupby
 from statistics import mean
 from typing import Any
 
-from unmask.embedded.cells import EB, TOP, Cell
+from unmask.embedded.cells import Cell
 from unmask.embedded.compare import Outcome, Outcomes, Series
 from unmask.plots import Curve, Point
 from unmask.stats import Interval, Paired, paired, wilson
@@ -180,6 +180,3 @@ def _point(summary: Summary) -> Point:
     low, high = summary.interval
     knob = summary.cell.selection.partition("(")[2].rstrip(")")
     return Point(knob, summary.nfe, summary.accuracy, low, high)
-
-
-__all__ = ["EB", "TOP", "Report", "Summary", "difference"]
