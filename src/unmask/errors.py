@@ -22,6 +22,10 @@ class ModelError(UnmaskError):
     """A model that broke its promise, such as NaN in its output."""
 
 
+class LabError(UnmaskError):
+    """A run, store or comparison that cannot be what was asked for."""
+
+
 class UnknownName(RuleError):  # noqa: N818  (reads as the sentence it prints)
     """A name that no table knows; suggests the nearest one."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
@@ -185,17 +185,25 @@ class Answer:
 def generate(
     model: Denoiser,
     tokenizer: Tokenizer,
-    requests: Sequence[Request],
+    requests: Iterable[Request],
     batch_size: int = 1,
     on_step: Callable[[Step], None] | None = None,
 ) -> Iterator[tuple[int, Answer]]:
     """Decode all requests, yielding each answer with its request's number as soon as it is there.
 
-    `on_step` sees every step; its time is not counted.
+    A request is taken only when there is a place for it. `on_step` sees every step; its time is
+    not counted.
     """
     timed = Timed(model)
-    spent = [Seconds()] * len(requests)
-    steps = decode_steps(timed, requests, batch_size)
+    spent: dict[int, Seconds] = {}
+    infilled: dict[int, bool] = {}
+
+    def numbered() -> Iterator[Request]:
+        for number, request in enumerate(requests):
+            spent[number], infilled[number] = Seconds(), request.length is None
+            yield request
+
+    steps = decode_steps(timed, numbered(), batch_size)
     while True:
         begin, before = perf_counter(), timed.seconds
         step = next(steps, None)
@@ -208,5 +216,5 @@ def generate(
         if on_step is not None:
             on_step(step)
         for result in step.finished:
-            infill = requests[result.key].length is None
-            yield result.key, Answer.of(result, tokenizer, infill, spent[result.key])
+            key = result.key
+            yield key, Answer.of(result, tokenizer, infilled.pop(key), spent.pop(key))

@@ -1,0 +1,114 @@
+"""Accuracy under parallelism (d3LLM), and plainer figures beside it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from unmask.errors import LabError
+from unmask.stats import Interval
+
+ALPHA = 3.0  # how fast the weight falls with lost accuracy
+MOST_LOST = 5.0  # points below the slowest one, before a point is dropped
+
+
+@dataclass(frozen=True)
+class Point:
+    """One setting: tokens per forward, and accuracy in percent."""
+
+    rate: float
+    accuracy: float
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class Area:
+    """The figure, and all that it rests on."""
+
+    value: float
+    kept: tuple[Point, ...]
+    dropped: tuple[Point, ...]
+    best: float  # accuracy in percent of the best method compared: it ties the figure to the set
+
+
+def aup(points: Sequence[Point], best: float | None = None, alpha: float = ALPHA) -> Area:
+    """r1 y1 + the sum of (r_i - r_{i-1}) (y_i W(y_i) + y_{i-1} W(y_{i-1})) / 2.
+
+    W(y) = min(exp(-alpha (1 - y / best)), 1). Points more than 5 below the slowest one are dropped.
+    The first term carries no weight, as in the leaderboard's code.
+
+    Args:
+        points: of one method on one task, in any order.
+        best: the best accuracy on the task over all methods compared; None: of these points.
+        alpha: 3 in the leaderboard.
+    """
+    ordered = sorted(points, key=lambda point: (point.rate, -point.accuracy))
+    if not ordered:
+        raise LabError("AUP needs at least one point, got none")
+    for point in ordered:
+        if not (point.rate > 0 and 0 <= point.accuracy <= 100):
+            raise LabError(f"a point needs a rate > 0 and an accuracy in 0..100, got {point}")
+    least = ordered[0].accuracy - MOST_LOST
+    kept = tuple(point for point in ordered if point.accuracy >= least)
+    dropped = tuple(point for point in ordered if point.accuracy < least)
+    most = max(point.accuracy for point in ordered) if best is None else best
+    if most < max(point.accuracy for point in kept):
+        raise LabError(f"best must be at least the accuracy of every point, got {most}")
+
+    def weighed(point: Point) -> float:
+        if most == 0:
+            return 0.0
+        return point.accuracy * min(math.exp(-alpha * (1 - point.accuracy / most)), 1.0)
+
+    value = kept[0].rate * kept[0].accuracy
+    for before, after in zip(kept, kept[1:], strict=False):
+        value += (after.rate - before.rate) * (weighed(after) + weighed(before)) / 2
+    return Area(value, kept, dropped, most)
+
+
+def aup_interval(
+    rates: Sequence[Sequence[float]],
+    solved: Sequence[Sequence[bool]],
+    best: float | None = None,
+    level: float = 0.95,
+    samples: int = 2_000,
+    seed: int = 0,
+) -> Interval:
+    """By bootstrap over the examples, which all settings share: [settings][examples] each."""
+    speed, right = np.asarray(rates, float), np.asarray(solved, float)  # [S, N]
+    if speed.shape != right.shape or speed.ndim != 2 or not speed.size:
+        raise LabError("every setting needs a rate and a verdict for each of the same examples")
+    rng = np.random.default_rng(seed)
+    values = []
+    for _ in range(samples):
+        drawn = rng.integers(0, speed.shape[1], speed.shape[1])
+        means = zip(speed[:, drawn].mean(1), 100 * right[:, drawn].mean(1), strict=True)
+        points = [Point(float(rate), float(accuracy)) for rate, accuracy in means]
+        most = max(best or 0.0, max(point.accuracy for point in points))
+        values.append(aup(points, None if best is None else most).value)
+    low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2])
+    return Interval(float(low), float(high))
+
+
+def accuracy_at(points: Sequence[Point], rate: float) -> float | None:
+    """Accuracy at so many tokens per forward, on the line between two points; None outside."""
+    ordered = sorted(points, key=lambda point: point.rate)
+    for before, after in zip(ordered, ordered[1:], strict=False):
+        if before.rate <= rate <= after.rate:
+            if before.rate == after.rate:
+                return max(before.accuracy, after.accuracy)
+            share = (rate - before.rate) / (after.rate - before.rate)
+            return before.accuracy + share * (after.accuracy - before.accuracy)
+    return None
+
+
+def rate_within(points: Sequence[Point], lost: float = 1.0) -> float:
+    """The greatest rate whose accuracy is at most `lost` points below the slowest one's."""
+    ordered = sorted(points, key=lambda point: (point.rate, -point.accuracy))
+    if not ordered:
+        raise LabError("a rate needs at least one point, got none")
+    least = ordered[0].accuracy - lost
+    return max(point.rate for point in ordered if point.accuracy >= least)

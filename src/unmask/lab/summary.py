@@ -1,0 +1,145 @@
+"""A trial in numbers, and two trials compared; what is not comparable is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from statistics import fmean
+from typing import Any
+
+from unmask.errors import LabError
+from unmask.lab.store import Row
+from unmask.lab.trial import Trial
+from unmask.stats import Interval, Mean, Paired, bootstrap_mean, paired, wilson
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A trial and its graded examples."""
+
+    trial: Trial
+    rows: tuple[Row, ...]
+
+    @classmethod
+    def of(cls, trial: Trial, rows: Iterable[Row]) -> Summary:
+        """Examples without a verdict are left out."""
+        graded = tuple(row for row in rows if row.grade is not None)
+        if not graded:
+            raise LabError(f"no graded example of {trial.task} with {trial.rule}")
+        return cls(trial, graded)
+
+    @property
+    def count(self) -> int:
+        return len(self.rows)
+
+    def solved(self, rule: str = "acc") -> list[bool]:
+        """By example, in the order of their names; `acc_compat` is the compatible twin."""
+        return [bool(row.grade[rule]) for row in self.rows if row.grade is not None]
+
+    def accuracy(self, rule: str = "acc") -> float:
+        return fmean(self.solved(rule))
+
+    def interval(self, rule: str = "acc") -> Interval:
+        return wilson(sum(self.solved(rule)), self.count)
+
+    def values(self, name: str) -> list[float]:
+        """A counter of every example, such as nfe."""
+        return [float(row.answer[name]) for row in self.rows]
+
+    def mean(self, name: str) -> float:
+        return fmean(self.values(name))
+
+    @cached_property
+    def rates(self) -> dict[str, float]:
+        """Tokens per forward, nominal and effective: mean of ratios, and ratio of sums."""
+        pairs = {"nominal": ("written", "nfe"), "effective": ("tokens", "nfe_eos")}
+        found = {}
+        for name, (tokens, forwards) in pairs.items():
+            above, below = self.values(tokens), self.values(forwards)
+            ratios = [a / b for a, b in zip(above, below, strict=True)]
+            found[name] = fmean(ratios)
+            found[f"{name}_of_sums"] = sum(above) / sum(below)
+        return found
+
+    def record(self) -> dict[str, Any]:
+        """All figures, for JSON."""
+        low, high = self.interval()
+        compat_low, compat_high = self.interval("acc_compat")
+        return {
+            "trial": self.trial.record(),
+            "key": self.trial.key,
+            "examples": self.count,
+            "acc": self.accuracy(),
+            "acc_interval": [low, high],
+            "acc_compat": self.accuracy("acc_compat"),
+            "acc_compat_interval": [compat_low, compat_high],
+            "nfe": self.mean("nfe"),
+            "nfe_eos": self.mean("nfe_eos"),
+            "tokens": self.mean("tokens"),
+            "tokens_per_forward": self.rates,
+            "eos_share": self.mean("eos_share"),
+            "cut_off": self.mean("cut_off"),
+            "seconds": {
+                name: self.mean(f"seconds_{name}") for name in ("model", "decision", "total")
+            },
+            "memory": {
+                "mean": self.mean("memory_mean"),
+                "peak": max(self.values("memory_peak")),
+            },
+        }
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The second trial against the first, example by example."""
+
+    first: Summary
+    second: Summary
+
+    def __post_init__(self) -> None:
+        reason = why_not(self.first, self.second)
+        if reason is not None:
+            raise LabError(f"these trials cannot be compared: {reason}")
+
+    def accuracy(self, rule: str = "acc") -> Paired:
+        return paired(self.first.solved(rule), self.second.solved(rule))
+
+    def forwards(self, name: str = "nfe") -> Mean:
+        """How many more the second spends on an example."""
+        pairs = zip(self.first.values(name), self.second.values(name), strict=True)
+        return bootstrap_mean([b - a for a, b in pairs])
+
+
+def why_not(first: Summary, second: Summary) -> str | None:
+    """The reason why two trials must not be compared, if there is one."""
+    one, other = first.trial, second.trial
+    for name in ("task", "version", "length"):
+        a, b = getattr(one, name), getattr(other, name)
+        if a != b:
+            return f"the {name} is {a} in one and {b} in the other"
+    asked: Sequence[dict[str, str]] = [
+        {row.ask.example: row.ask.asked for row in each.rows} for each in (first, second)
+    ]
+    if asked[0].keys() != asked[1].keys():
+        only = sorted(asked[0].keys() ^ asked[1].keys())
+        return f"{len(only)} examples, such as {only[0]}, were decoded in one of them only"
+    for name in asked[0]:
+        if asked[0][name] != asked[1][name]:
+            return (
+                f"the prompt of {name} differs (presets {one.preset} and {other.preset}); decode "
+                "both with the same preset and data"
+            )
+    return None
+
+
+def pairs_by(
+    summaries: Sequence[Summary], is_baseline: Callable[[Trial], bool]
+) -> list[tuple[Summary, Summary]]:
+    """Every summary with the baseline that differs from it in the rule alone."""
+    found = []
+    for second in summaries:
+        for first in summaries:
+            if first is not second and is_baseline(first.trial) and why_not(first, second) is None:
+                found.append((first, second))
+    return found

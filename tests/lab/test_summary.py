@@ -1,0 +1,73 @@
+"""A trial in numbers, and what may be compared."""
+
+from __future__ import annotations
+
+import pytest
+
+from lab.makers import answer, asks, trial
+from unmask.errors import LabError
+from unmask.lab.store import Ask, Row
+from unmask.lab.summary import Comparison, Summary, why_not
+
+
+def summary(solved, asked=None, made=answer, **changes):
+    rows = [
+        Row(ask, made(), {"acc": right, "acc_compat": False}, "words 1", 1)
+        for ask, right in zip(asked or asks(len(solved)), solved, strict=True)
+    ]
+    return Summary.of(trial(**changes), rows)
+
+
+def test_accuracy_comes_with_its_interval_and_its_twin():
+    found = summary([True, True, True, False])
+    assert found.accuracy() == 0.75
+    assert found.accuracy("acc_compat") == 0.0
+    low, high = found.interval()
+    assert 0.3 < low < 0.75 < high < 0.96
+
+
+def test_rates_are_given_as_mean_of_ratios_and_as_ratio_of_sums():
+    rows = [
+        Row(asks(2)[0], answer(tokens=10, nfe_eos=10), {"acc": True}, "", 1),
+        Row(asks(2)[1], answer(tokens=20, nfe_eos=5), {"acc": True}, "", 1),
+    ]
+    rates = Summary.of(trial(), rows).rates
+    assert rates["effective"] == 2.5
+    assert rates["effective_of_sums"] == 2.0
+    assert rates["nominal"] == rates["nominal_of_sums"] == 2.0
+
+
+def test_ungraded_examples_do_not_count():
+    rows = [Row(ask, answer(), None, None, 1) for ask in asks(2)]
+    with pytest.raises(LabError, match="no graded example"):
+        Summary.of(trial(), rows)
+
+
+def test_trials_are_compared_example_by_example():
+    pair = Comparison(summary([True, False, False]), summary([True, True, False], block=16))
+    assert pair.accuracy().only_second == 1
+    assert pair.forwards().mean == 0
+
+
+@pytest.mark.parametrize(
+    ("other", "reason"),
+    [
+        (summary([True], length=64), "the length is 32 in one and 64 in the other"),
+        (summary([True], task="code"), "the task is words in one and code in the other"),
+        (summary([True, True]), "1 examples, such as 001, were decoded in one of them only"),
+        (summary([True], [Ask("000", "x")], preset="paper"), "the prompt of 000 differs"),
+    ],
+)
+def test_what_is_not_alike_is_not_compared(other, reason):
+    one = summary([True])
+    assert reason in why_not(one, other)
+    with pytest.raises(LabError, match="cannot be compared"):
+        Comparison(one, other)
+
+
+def test_the_record_holds_every_figure():
+    record = summary([True, False]).record()
+    assert record["acc"] == 0.5
+    assert record["seconds"] == {"model": 0.3, "decision": 0.1, "total": 0.4}
+    assert record["memory"] == {"mean": 1000, "peak": 2000}
+    assert record["eos_share"] == 0.75
