@@ -11,9 +11,7 @@ from hypothesis import strategies as st
 from unmask.errors import LabError
 from unmask.lab.aup import Point, accuracy_at, aup, aup_interval, rate_within
 
-POINTS = st.lists(
-    st.builds(Point, st.floats(0.1, 50), st.floats(1, 100)), min_size=1, max_size=6
-)
+POINTS = st.lists(st.builds(Point, st.floats(0.1, 50), st.floats(1, 100)), min_size=1, max_size=6)
 
 
 def test_one_point_is_rate_times_accuracy():

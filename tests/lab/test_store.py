@@ -155,9 +155,7 @@ def claim_all(file, count, begin, claimed):
 def test_workers_at_once_never_claim_the_same_example(file):
     Store(file).close()
     begin, claimed = spawn.Barrier(3), spawn.Queue()
-    children = [
-        spawn.Process(target=claim_all, args=(file, 60, begin, claimed)) for _ in range(3)
-    ]
+    children = [spawn.Process(target=claim_all, args=(file, 60, begin, claimed)) for _ in range(3)]
     for child in children:
         child.start()
     taken = [example for _ in children for example in claimed.get(timeout=60)]

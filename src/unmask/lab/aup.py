@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -64,7 +65,7 @@ def aup(points: Sequence[Point], best: float | None = None, alpha: float = ALPHA
         return point.accuracy * min(math.exp(-alpha * (1 - point.accuracy / most)), 1.0)
 
     value = kept[0].rate * kept[0].accuracy
-    for before, after in zip(kept, kept[1:], strict=False):
+    for before, after in itertools.pairwise(kept):
         value += (after.rate - before.rate) * (weighed(after) + weighed(before)) / 2
     return Area(value, kept, dropped, most)
 
@@ -96,7 +97,7 @@ def aup_interval(
 def accuracy_at(points: Sequence[Point], rate: float) -> float | None:
     """Accuracy at so many tokens per forward, on the line between two points; None outside."""
     ordered = sorted(points, key=lambda point: point.rate)
-    for before, after in zip(ordered, ordered[1:], strict=False):
+    for before, after in itertools.pairwise(ordered):
         if before.rate <= rate <= after.rate:
             if before.rate == after.rate:
                 return max(before.accuracy, after.accuracy)

@@ -47,7 +47,7 @@ def device_name(device: torch.device) -> str:
 
 @cache
 def commit() -> str | None:
-    """The commit of the source that runs, with + where files differ from it; None when installed."""
+    """The commit of the source that runs, + where files differ from it; None when installed."""
     here = Path(__file__).resolve().parent
     try:
         inside = _git(here, "ls-files", "--error-unmatch", __file__)

@@ -257,7 +257,9 @@ def _alive_elsewhere(pid: int) -> str:
 
 def _order(trial: Trial) -> tuple[str, ...]:
     record = trial.record()
-    return tuple(f"{value:>12}" if isinstance(value, int) else str(value) for value in record.values())
+    return tuple(
+        f"{value:>12}" if isinstance(value, int) else str(value) for value in record.values()
+    )
 
 
 def _json(value: Any) -> str:

@@ -1,0 +1,97 @@
+"""The paper's published figures, as rules in the notation, to stand beside ours."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+TASKS = ("humaneval", "mbpp", "gsm8k", "math500")
+LENGTHS = {"humaneval": 256, "mbpp": 256, "gsm8k": 512, "math500": 512}
+LLADA, DREAM = "llada-8b-instruct", "dream-7b-instruct"
+
+
+@dataclass(frozen=True)
+class Published:
+    """One figure of one table."""
+
+    table: str
+    model: str
+    task: str
+    rule: str  # in the notation; at lam 0 without swd
+    block: int | None
+    accuracy: float  # percent
+    nfe: float | None
+
+
+@cache
+def published() -> tuple[Published, ...]:
+    """All figures on the four benchmarks, table by table."""
+    paper = _paper()
+    found: list[Published] = []
+    for model, rows in paper["table1_full_eb"]["models"].items():
+        found += _figures("table1", model, None, rows)
+    for table, key, model, block in (
+        ("llada-lambda", "llada_full_lambda", LLADA, None),
+        ("llada-threshold", "llada_full_threshold", LLADA, None),
+        ("llada-top1", "llada_full_top1", LLADA, None),
+        ("llada-block32", "llada_block32", LLADA, 32),
+        ("dream-lambda", "dream_full_lambda", DREAM, None),
+        ("dream-block32", "dream_block32", DREAM, 32),
+    ):
+        found += _figures(table, model, block, paper[key]["rows"])
+    history = paper["llada_history_aware"]
+    found += _figures("llada-history", LLADA, None, history["full"])
+    found += _figures("llada-history", LLADA, 32, history["block32"])
+    return tuple(found)
+
+
+def efficiency() -> list[dict[str, Any]]:
+    """The paper's efficiency table: LLaDA on HumanEval."""
+    rows: list[dict[str, Any]] = _paper()["efficiency_llada_humaneval"]
+    return rows
+
+
+def inconsistencies() -> list[str]:
+    """What the paper's tables say in two ways."""
+    found: list[str] = _paper()["known_inconsistencies"]
+    return found
+
+
+def _figures(
+    table: str, model: str, block: int | None, rows: list[dict[str, Any]]
+) -> Iterator[Published]:
+    for row in rows:
+        for task in TASKS:
+            figure = row[task]
+            yield Published(
+                table, model, task, rule_of(row), block, figure["acc"], figure.get("nfe")
+            )
+
+
+def rule_of(row: dict[str, Any]) -> str:
+    """A row of a table in the notation."""
+    method = row.get("method") or row["strategy"]
+    lam = f"swd({row['lambda']:g}) | " if row["lambda"] else ""
+    score = row.get("metric", "confidence")
+    if method == "credit":
+        return f"credit(0.65) | {score} | {lam}threshold(0.9)"
+    selection = {
+        "eb": "eb(0.1)",
+        "swd": "eb(0.1)",
+        "threshold": f"threshold({row.get('tau')})",
+        "top1": "top(1)",
+        "static": "top(1)",
+        "klass": "klass(0.9)",
+    }[method]
+    return f"{score} | {lam}{selection}"
+
+
+@cache
+def _paper() -> dict[str, Any]:
+    text = files("unmask.lab").joinpath("paper.json").read_text(encoding="utf-8")
+    found: dict[str, Any] = json.loads(text)
+    return found
