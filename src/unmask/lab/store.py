@@ -75,6 +75,7 @@ class Store:
             raise LabError(f"{file} cannot be used as a store: {error}") from None
         self._worker: int | None = None
         self._alive: dict[int, bool] = {}
+        self._last_sign = 0.0
 
     def close(self) -> None:
         """Let the file go."""
@@ -124,11 +125,14 @@ class Store:
                 "VALUES (?, ?, ?, ?)",
                 (*place, self._worker),
             )
-            base.execute("UPDATE workers SET seen = ? WHERE id = ?", (time.time(), self._worker))
         return True
 
-    def still_here(self) -> None:
-        """A sign of life, for workers on other machines."""
+    def still_here(self, every: float = 0.0) -> None:
+        """A sign of life for workers on other machines, at most once in so many seconds."""
+        now = time.monotonic()
+        if now - self._last_sign < every:
+            return
+        self._last_sign = now
         with self._writing() as base:
             base.execute("UPDATE workers SET seen = ? WHERE id = ?", (time.time(), self._worker))
 

@@ -1,0 +1,119 @@
+"""`unmask sweep`: a grid of settings over tasks, resumable, on any number of workers."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from unmask.cli.lab_options import CHOICES, add_running, options_of, progress, tools_of
+from unmask.errors import LabError
+
+
+def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register the command."""
+    command = subparsers.add_parser(
+        "sweep",
+        help="decode and grade tasks under a grid of rules and settings, resumable",
+        description="Every combination of the settings is a trial; every finished example is "
+        "stored at once, and the same command goes on after an interruption. NAME is one of the "
+        "package's sweeps (--list) or a TOML file with the keys of the options below, values or "
+        "lists of them, in one grid or in several [[grid]] tables. Options replace what a file "
+        "says.",
+        epilog="""examples: unmask sweep embedded --workers 2;
+        unmask sweep paper-table1 --model FOLDER --data DIR --dry-run;
+        unmask sweep --task words --rule "confidence | swd({0,1,5}) | eb(0.1)" --block full,16""",
+    )
+    command.add_argument("name", nargs="?", metavar="NAME", help="a sweep, or FILE.toml")
+    command.add_argument("--list", action="store_true", help="show the package's sweeps")
+    grid = command.add_argument_group("grid (several values: commas; rules: several --rule)")
+    grid.add_argument("--model", metavar="PATHS", help="folders or hub ids (embedded)")
+    grid.add_argument("--task", metavar="NAMES", help="see `unmask tasks`")
+    grid.add_argument("--preset", metavar="NAME", help="prompts: paper, official, lm-eval, own")
+    grid.add_argument("--rule", action="append", help="with braces it is several")
+    grid.add_argument("--block", metavar="NS", help="full, or numbers (the preset's)")
+    grid.add_argument("--length", metavar="NS", help="tokens to write (the preset's)")
+    grid.add_argument("--eos", metavar="NAMES", help="keep, suppress, ... (the preset's)")
+    grid.add_argument("--cache", metavar="NAMES", help="(none)")
+    grid.add_argument("--seed", metavar="NS", help="(0)")
+    grid.add_argument("--limit", type=int, metavar="N", help="only the first N examples")
+    grid.add_argument("--dtype", choices=("float32", "bfloat16", "float16"), help="(as stored)")
+    grid.add_argument("--temperature", type=float, metavar="T", help="(the preset's)")
+    grid.add_argument("--top-p", type=float, metavar="P", help="(the preset's)")
+    grid.add_argument("--steps", type=int, metavar="N", help="finish within N forwards")
+    running = command.add_argument_group("running")
+    add_running(running)
+    running.add_argument(
+        "--dry-run", action="store_true", help="say what would be run and what it would cost"
+    )
+    command.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Plan, test the graders, decode, grade, and print the trials."""
+    from unmask.lab.grid import named_sweeps, read_sweep, sweep_of
+
+    if arguments.list:
+        for name, about in named_sweeps().items():
+            print(f"{name:<22} {about}")
+        return 0
+    given = changes_of(arguments)
+    if arguments.name is None:
+        sweep = sweep_of({}, "", given, "the options")
+    else:
+        sweep = read_sweep(arguments.name, given)
+    return run_settings(arguments, sweep.settings)
+
+
+def run_settings(arguments: argparse.Namespace, settings: Any) -> int:
+    """Everything after the settings are known; `eval` comes here too."""
+    from unmask.lab.cost import estimate
+    from unmask.lab.run import check_graders
+    from unmask.lab.run import run as run_all
+    from unmask.lab.tables import plain_table
+    from unmask.lab.work import plan
+
+    options = options_of(arguments)
+    works = plan(settings, options.data)
+    if arguments.dry_run:
+        for line in estimate(works, options.store):
+            print(line)
+        return 0
+    with tools_of(arguments, works) as tools:
+        check_graders(works, tools)
+        with progress() as bars:
+            left = run_all(works, options, tools, bars)
+    for line in plain_table(options.store, [work.trial for work in works]):
+        print(line)
+    if left:
+        print(f"\n{left} examples are in the hands of other workers; run again when they are done")
+        return 1
+    print(f"\nkept in {options.store}; unmask report {options.store} makes tables and plots")
+    return 0
+
+
+def changes_of(arguments: argparse.Namespace) -> dict[str, Any]:
+    """The options that were given, as a sweep file would hold them."""
+    found: dict[str, Any] = {}
+    for name in ("model", "task", "eos", "cache"):
+        if getattr(arguments, name) is not None:
+            found[name] = [part.strip() for part in getattr(arguments, name).split(",")]
+    for name in ("length", "seed", "block"):
+        if getattr(arguments, name) is not None:
+            found[name] = [_number(name, part) for part in getattr(arguments, name).split(",")]
+    for name in ("preset", "rule", "limit", "dtype", "temperature", "top_p", "steps"):
+        if getattr(arguments, name) is not None:
+            found[name] = getattr(arguments, name)
+    return found
+
+
+def _number(name: str, text: str) -> int | str:
+    text = text.strip()
+    if name == "block" and text == "full":
+        return text
+    if not text.isdecimal():
+        allowed = "numbers, or full" if name == "block" else "numbers"
+        raise LabError(f"--{name} takes {allowed}, separated by commas, got {text!r}")
+    return int(text)
+
+
+__all__ = ["CHOICES", "add", "run", "run_settings"]

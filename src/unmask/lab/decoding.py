@@ -1,0 +1,117 @@
+"""Decode the examples of a trial that nobody has decoded yet, each into the store at once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from unmask.generate import Answer, generate
+from unmask.lab.store import Ask, Store
+from unmask.lab.work import Work
+from unmask.models.base import Denoiser, ModelSpec
+from unmask.request import Request
+from unmask.results import Step
+from unmask.tokenizer import Tokenizer
+
+SIGN_OF_LIFE = 20  # seconds between two of them
+
+
+def decode(
+    store: Store,
+    work: Work,
+    model: Denoiser,
+    batch_size: int,
+    on_done: Callable[[Ask], None] = lambda ask: None,
+) -> int:
+    """Claim, decode and store until no example of the trial is free; returns how many were done."""
+    taken: list[Ask] = []
+    store.add(work.trial)
+
+    def claimed() -> Iterator[Request]:
+        for ask in store.missing(work.trial, work.asks):
+            if store.claim(work.trial, ask):
+                taken.append(ask)
+                yield work.request(ask)
+
+    watch = _Watch(model, store)
+    answers = generate(model, work.subject.tokenizer, claimed(), batch_size, watch)
+    for key, answer in answers:
+        ask = taken[key]
+        tokenizer, spec = work.subject.tokenizer, work.subject.shape.spec
+        record = record_of(answer, watch.written.pop(key), tokenizer, spec)
+        store.finish(work.trial, ask, {**record, **watch.memory(key)})
+        on_done(ask)
+    return len(taken)
+
+
+def record_of(
+    answer: Answer, written: list[int], tokenizer: Tokenizer, spec: ModelSpec
+) -> dict[str, Any]:
+    """What is kept of an answer; the end tokens at its very end are kept once."""
+    ids = list(written)
+    while len(ids) > 1 and ids[-1] == ids[-2] == spec.eos_id:
+        ids.pop()
+    return {
+        "text": tokenizer.decode(ids),
+        "ids": ids,
+        "tokens": answer.tokens,
+        "written": answer.written,
+        "nfe": answer.nfe,
+        "nfe_eos": answer.nfe_eos,
+        "eos_share": sum(token == spec.eos_id for token in written) / len(written),
+        "cut_off": answer.cut_off,
+        "seconds_model": round(answer.seconds.model, 6),
+        "seconds_decision": round(answer.seconds.decision, 6),
+        "seconds_total": round(answer.seconds.total, 6),
+    }
+
+
+@dataclass
+class _Memory:
+    total: int = 0
+    steps: int = 0
+    peak: int = 0
+
+
+@dataclass
+class _Watch:
+    """Sees every step: what was written, how much memory is in use, and that the worker lives."""
+
+    model: Denoiser
+    store: Store
+    written: dict[int, list[int]] = field(default_factory=dict)
+    _memory: dict[int, _Memory] = field(default_factory=dict)
+
+    def __call__(self, step: Step) -> None:
+        now, peak = memory_in_use(self.model.device)
+        for key in step.keys:
+            seen = self._memory.setdefault(key, _Memory())
+            seen.total, seen.steps = seen.total + now, seen.steps + 1
+            seen.peak = max(seen.peak, peak)
+        for result in step.finished:
+            self.written[result.key] = result.answer.tolist()
+        self.store.still_here(SIGN_OF_LIFE)
+
+    def memory(self, key: int) -> dict[str, int]:
+        """In bytes: the mean over the steps of an example, and the most of any moment."""
+        seen = self._memory.pop(key)
+        return {"memory_mean": seen.total // seen.steps, "memory_peak": seen.peak}
+
+
+def memory_in_use(device: torch.device) -> tuple[int, int]:
+    """Bytes now and at the most since the last time: of the GPU, or of this process."""
+    if device.type == "cuda":
+        peak = torch.cuda.max_memory_allocated(device)
+        torch.cuda.reset_peak_memory_stats(device)
+        return torch.cuda.memory_allocated(device), peak
+    try:
+        pages = int(Path("/proc/self/statm").read_bytes().split()[1])
+    except OSError:
+        return 0, 0
+    used = pages * os.sysconf("SC_PAGE_SIZE")
+    return used, used
