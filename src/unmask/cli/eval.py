@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from unmask.cli.lab_options import CHOICES, add_running
+from unmask.cli.lab_options import CHOICES, add_running, number_of
 from unmask.embedded import NAME
 
 
@@ -20,7 +20,9 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         """,
     )
     command.add_argument("--task", required=True, metavar="NAME", help="see `unmask tasks`")
-    command.add_argument("--model", default=NAME, metavar="PATH", help="folder or hub id (embedded)")
+    command.add_argument(
+        "--model", default=NAME, metavar="PATH", help="folder or hub id (embedded)"
+    )
     command.add_argument("--preset", metavar="NAME", help="prompts: paper, official, lm-eval, own")
     command.add_argument("--rule", default="swd", help="a rule or a recipe (swd)")
     command.add_argument("--block", metavar="N", help="positions, or full (the preset's)")
@@ -41,7 +43,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
 
 def run(arguments: argparse.Namespace) -> int:
     """A sweep of one setting."""
-    from unmask.cli.sweep import _number, run_settings
+    from unmask.cli.sweep import run_settings
     from unmask.errors import LabError
     from unmask.lab.grid import sweep_of
 
@@ -50,7 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
     given = {name: getattr(arguments, name) for name in names}
     found = {name: value for name, value in given.items() if value is not None}
     if arguments.block is not None:
-        found["block"] = _number("block", arguments.block)
+        found["block"] = number_of("block", arguments.block)
     settings = sweep_of(found, "", {}, "the options").settings
     if len(settings) != 1:
         raise LabError(f"{arguments.rule!r} is a sweep of {len(settings)} rules; use unmask sweep")

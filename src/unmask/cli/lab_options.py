@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from unmask.errors import LabError
 
 if TYPE_CHECKING:
+    from unmask.lab.benchmarks import Benchmark
     from unmask.lab.grading import Tools
     from unmask.lab.run import Options, Progress
     from unmask.lab.work import Work
@@ -47,10 +48,10 @@ def add_running(group: argparse._ArgumentGroup) -> None:
 
 def options_of(arguments: argparse.Namespace) -> Options:
     """Checked."""
+    import torch
+
     from unmask.lab.run import Options
     from unmask.models.load import usable_device
-
-    import torch
 
     for name in ("batch_size", "workers"):
         value = getattr(arguments, name)
@@ -70,12 +71,12 @@ def options_of(arguments: argparse.Namespace) -> Options:
 
 
 @contextmanager
-def tools_of(arguments: argparse.Namespace, works: list[Work]) -> Iterator[Tools]:
+def tools_of(arguments: argparse.Namespace, benchmarks: Sequence[Benchmark]) -> Iterator[Tools]:
     """Graders' tools; a sandbox only where a task runs code."""
     from unmask.lab.grading import Tools
 
     judge = None
-    if any(work.bench.runs_code for work in works):
+    if any(benchmark.runs_code for benchmark in benchmarks):
         from unmask.lab.sandbox import Sandbox
 
         judge = Sandbox(allow_unsandboxed=arguments.allow_unsandboxed).judge_many
@@ -152,3 +153,14 @@ def progress() -> Iterator[Progress]:
     )
     with Rich(*columns, console=Console(stderr=True), transient=True) as bars:
         yield Bars(bars)
+
+
+def number_of(name: str, text: str) -> int | str:
+    """One value of an option that takes several; a block may be full."""
+    text = text.strip()
+    if name == "block" and text == "full":
+        return text
+    if not text.isdecimal():
+        allowed = "full or numbers" if name == "block" else "numbers"
+        raise LabError(f"--{name} takes {allowed}, separated by commas, got {text!r}")
+    return int(text)

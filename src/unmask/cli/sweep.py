@@ -5,8 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from unmask.cli.lab_options import CHOICES, add_running, options_of, progress, tools_of
-from unmask.errors import LabError
+from unmask.cli.lab_options import add_running, number_of, options_of, progress, tools_of
 
 
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -78,7 +77,7 @@ def run_settings(arguments: argparse.Namespace, settings: Any) -> int:
         for line in estimate(works, options.store):
             print(line)
         return 0
-    with tools_of(arguments, works) as tools:
+    with tools_of(arguments, [work.bench for work in works]) as tools:
         check_graders(works, tools)
         with progress() as bars:
             left = run_all(works, options, tools, bars)
@@ -99,21 +98,8 @@ def changes_of(arguments: argparse.Namespace) -> dict[str, Any]:
             found[name] = [part.strip() for part in getattr(arguments, name).split(",")]
     for name in ("length", "seed", "block"):
         if getattr(arguments, name) is not None:
-            found[name] = [_number(name, part) for part in getattr(arguments, name).split(",")]
+            found[name] = [number_of(name, part) for part in getattr(arguments, name).split(",")]
     for name in ("preset", "rule", "limit", "dtype", "temperature", "top_p", "steps"):
         if getattr(arguments, name) is not None:
             found[name] = getattr(arguments, name)
     return found
-
-
-def _number(name: str, text: str) -> int | str:
-    text = text.strip()
-    if name == "block" and text == "full":
-        return text
-    if not text.isdecimal():
-        allowed = "numbers, or full" if name == "block" else "numbers"
-        raise LabError(f"--{name} takes {allowed}, separated by commas, got {text!r}")
-    return int(text)
-
-
-__all__ = ["CHOICES", "add", "run", "run_settings"]

@@ -56,15 +56,24 @@ def check_graders(works: Sequence[Work], tools: Tools) -> None:
         selftest(work.bench, list(work.examples), tools)
 
 
-def run(works: Sequence[Work], options: Options, tools: Tools, progress: Progress) -> int:
-    """Decode and grade all that is missing; returns how many examples others still hold."""
+def run(
+    works: Sequence[Work],
+    options: Options,
+    tools: Tools,
+    progress: Progress,
+    models: Models | None = None,
+) -> int:
+    """Decode and grade all that is missing; returns how many examples others still hold.
+
+    `models` keeps what is loaded for the next call.
+    """
     with Store(options.store) as store:
         for work in works:
             store.add(work.trial)
             progress.begin(work, len(work.asks) - len(store.missing(work.trial, work.asks)))
         if any(store.missing(work.trial, work.asks) for work in works):
             if len(options.devices) == 1:
-                _decode_here(store, works, options, progress)
+                _decode_here(store, works, options, progress, models or Models())
             else:
                 _decode_in_workers(store, works, options, progress)
         for work in works:
@@ -72,22 +81,37 @@ def run(works: Sequence[Work], options: Options, tools: Tools, progress: Progres
         return sum(len(store.missing(work.trial, work.asks)) for work in works)
 
 
-def _decode_here(store: Store, works: Sequence[Work], options: Options, progress: Progress) -> None:
-    device = torch.device(options.devices[0])
-    store.sign_in(environment(device, options.batch_size))
-    loaded: dict[tuple[str, str, str], Denoiser] = {}
+class Models:
+    """The model that was loaded last; one at a time, since they are large."""
+
+    def __init__(self) -> None:
+        self._name: tuple[str, ...] = ()
+        self._model: Denoiser | None = None
+
+    def of(self, work: Work, device: str) -> Denoiser:
+        """Load what a trial needs, unless it is there."""
+        trial = work.trial
+        name = (trial.weights, trial.dtype, trial.cache, device)
+        if self._model is None or name != self._name:
+            self._model = None  # let the old one go first
+            self._model = work.subject.load(torch.device(device), trial.dtype, trial.cache)
+            self._name = name
+        return self._model
+
+
+def _decode_here(
+    store: Store, works: Sequence[Work], options: Options, progress: Progress, models: Models
+) -> None:
+    (device,) = options.devices
+    store.sign_in(environment(torch.device(device), options.batch_size))
     for work in works:
         if not store.missing(work.trial, work.asks):
             continue
-        name = (work.trial.weights, work.trial.dtype, work.trial.cache)
-        if name not in loaded:
-            loaded.clear()  # one at a time: they are large
-            loaded[name] = work.subject.load(device, work.trial.dtype, work.trial.cache)
 
         def tell(_: Ask, work: Work = work) -> None:
             progress.done(work)
 
-        decode(store, work, loaded[name], options.batch_size, tell)
+        decode(store, work, models.of(work, device), options.batch_size, tell)
 
 
 class _Silent:
@@ -106,7 +130,7 @@ def _worker(settings: tuple[Setting, ...], options: Options) -> None:
         torch.set_num_threads(1)
     works = plan(settings, options.data)
     with Store(options.store) as store:
-        _decode_here(store, works, options, _Silent())
+        _decode_here(store, works, options, _Silent(), Models())
 
 
 def _decode_in_workers(
