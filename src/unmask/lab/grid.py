@@ -7,9 +7,8 @@ import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 from unmask.caches import POLICIES
 from unmask.errors import LabError, UnknownName
@@ -17,13 +16,11 @@ from unmask.request import Eos
 from unmask.rules import Rule
 from unmask.stability import Stability
 
-if TYPE_CHECKING:
-    from importlib.resources.abc import Traversable
-
 LISTS = ("model", "task", "rule", "block", "length", "eos", "cache", "seed")
 SINGLE = ("preset", "limit", "dtype", "temperature", "top_p", "steps")
 TEXTS = ("about", "table")
 CACHES = ("none", *POLICIES)
+SWEEPS = Path(__file__).parent / "sweeps"
 OWN = None  # a setting that is left to the task's preset
 
 
@@ -137,23 +134,18 @@ def grid_of(table: Mapping[str, Any], file: str) -> Grid:
 
 def named_sweeps() -> dict[str, str]:
     """The sweeps in the package and what they are for."""
-    folder = files("unmask.lab").joinpath("sweeps")
-    found = sorted(folder.iterdir(), key=lambda file: file.name)
     return {
-        file.name.removesuffix(".toml"): str(
-            _toml(file.read_text(encoding="utf-8"), file.name)["about"]
-        )
-        for file in found
-        if file.name.endswith(".toml")
+        file.stem: str(_toml(file.read_text(encoding="utf-8"), file.name)["about"])
+        for file in sorted(SWEEPS.glob("*.toml"))
     }
 
 
-def _source(name: str) -> Path | Traversable:
+def _source(name: str) -> Path:
     if name.endswith(".toml"):
         return Path(name)
     if name not in named_sweeps():
         raise UnknownName("sweep", name, [*named_sweeps(), "FILE.toml"])
-    return files("unmask.lab").joinpath("sweeps", f"{name}.toml")
+    return SWEEPS / f"{name}.toml"
 
 
 def _toml(text: str, file: str) -> dict[str, Any]:
@@ -162,9 +154,10 @@ def _toml(text: str, file: str) -> dict[str, Any]:
     else:
         import tomli as tomllib
     try:
-        return tomllib.loads(text)
+        found: dict[str, Any] = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise LabError(f"{file} is no TOML: {error}") from None
+    return found
 
 
 _WHOLE = {"length": 1, "seed": 0, "limit": 1, "steps": 1}  # and the least of each

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 TASKS = ("humaneval", "mbpp", "gsm8k", "math500")
@@ -92,6 +92,6 @@ def rule_of(row: dict[str, Any]) -> str:
 
 @cache
 def _paper() -> dict[str, Any]:
-    text = files("unmask.lab").joinpath("paper.json").read_text(encoding="utf-8")
+    text = Path(__file__).with_name("paper.json").read_text(encoding="utf-8")
     found: dict[str, Any] = json.loads(text)
     return found

@@ -218,12 +218,10 @@ class Store:
         host, pid, began, seen = self._base.execute(
             "SELECT host, pid, began, seen FROM workers WHERE id = ?", (worker,)
         ).fetchone()
-        if host == socket.gethostname():
-            alive = _began(pid) == began
-        else:
-            alive = time.time() - seen < PATIENCE
-        self._alive[worker] = alive
-        return alive
+        here = host == socket.gethostname()
+        alive = _began(pid) == began if here else time.time() - seen < PATIENCE
+        self._alive[worker] = bool(alive)
+        return self._alive[worker]
 
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
