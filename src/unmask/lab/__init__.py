@@ -1,0 +1,1 @@
+"""Fair, resumable, repeatable comparisons of decoding rules."""

@@ -1,0 +1,1 @@
+"""Grading: answers extracted from texts and compared with references."""
