@@ -86,7 +86,8 @@ def test_verdicts_go_to_a_file_in_the_order_of_the_benchmark(call, tmp_path):
 
 
 def test_programs_run_in_the_sandbox(call, monkeypatch):
-    sandbox = SimpleNamespace(Sandbox=lambda: SimpleNamespace(judge_many=judge))
+    made = SimpleNamespace(judge_many=judge)
+    sandbox = SimpleNamespace(Sandbox=lambda allow_unsandboxed: made)
     monkeypatch.setitem(sys.modules, "unmask.lab.sandbox", sandbox)
     rows = [{"task_id": "HumanEval/2", "text": "    return x + 2\n```\nDone."}]
     code, out, _ = call(rows, "--preset", "lm-eval", "--json", task="humaneval")

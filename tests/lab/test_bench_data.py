@@ -156,7 +156,7 @@ def test_a_hub_out_of_reach_is_one_line(monkeypatch):
 
 
 def test_embedded_and_synthetic_tasks_need_no_data(tmp_path):
-    for name in ("embedded-words", "synthetic-copy"):
+    for name in ("words", "synthetic-copy"):
         assert BENCHMARKS[name].load() == BENCHMARKS[name].load(tmp_path)
 
 

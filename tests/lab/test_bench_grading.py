@@ -72,7 +72,7 @@ def test_a_self_test_leaves_awkward_examples_out_and_sees_every_group(data):
         ),
         ("mbpp", "```python\ndef times_16(x): return 16 * x", True, False),
         ("mbpp", "no code", False, False),
-        ("embedded-copy", "", False, False),
+        ("copy", "", False, False),
     ],
 )
 def test_ours_and_the_compatible_rule_see_the_same_text(name, text, acc, compat, data, tools):

@@ -110,7 +110,7 @@ def test_no_text_breaks_klass(text, problem):
 
 
 def test_endless_digits_break_no_scorer():
-    digits = "7" * 6000
+    digits = "7" * 4500
     text = rf"\boxed{{\frac{{{digits}}}{{3}}}} {digits}/{digits}"
     assert not klass.math_equal("", r"\boxed{5}", text)
     assert not daedal_equal(daedal_extract(text), "5")

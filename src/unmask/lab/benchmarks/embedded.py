@@ -70,5 +70,5 @@ def _solved(example: Example, response: Response, _: Tools) -> Ruling:
 
 EMBEDDED = (
     embedded("embedded", tuple(TASKS)),
-    *(embedded(f"embedded-{name}", (name,)) for name in TASKS),
+    *(embedded(name, (name,)) for name in TASKS),
 )
