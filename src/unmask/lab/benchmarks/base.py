@@ -1,0 +1,97 @@
+"""A benchmark: its problems, how they are put to a model, and how answers are graded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from unmask.errors import UnknownName
+from unmask.lab.benchmarks.example import Example
+from unmask.lab.benchmarks.preset import Preset, Prompt
+from unmask.lab.grading.response import Response
+from unmask.lab.grading.scorer import Answers, Grade, Mark, Scorer, score
+from unmask.lab.grading.tools import Tools
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """One benchmark, as the table `BENCHMARKS` has it by name.
+
+    Args:
+        read: all examples, from a folder of JSON lines or, without one, from the hub.
+        scorers: the first gives `acc`; `daedal`, where there is one, gives `acc_compat`.
+        gold: a response that is right by the benchmark's own reference, for the self-test.
+        wrong: a response that is like it and wrong.
+        awkward: what is known of examples that no grader can do justice to.
+        runs_code: whether its scorers need a judge that runs programs.
+    """
+
+    name: str
+    about: str
+    presets: Mapping[str, Preset]
+    read: Callable[[Path | None], list[Example]]
+    scorers: Mapping[str, Scorer]
+    gold: Callable[[Example], str]
+    wrong: Callable[[Example], str]
+    awkward: Mapping[int | str, str] = field(default_factory=dict)
+    runs_code: bool = False
+    version: int = 1
+
+    def load(self, data: Path | None = None) -> list[Example]:
+        """All examples, checked."""
+        return self.read(data)
+
+    def preset(self, name: str, family: str = "") -> Preset:
+        """A preset by name; a family of models may have its own of that name, as `name-family`."""
+        own = f"{name}-{family}"
+        if own in self.presets:
+            return self.presets[own]
+        if name not in self.presets:
+            raise UnknownName(f"preset of {self.name}", name, self.presets)
+        return self.presets[name]
+
+    def prompt(self, example: Example, preset: str, family: str = "") -> Prompt:
+        """Put an example to a model."""
+        return self.preset(preset, family).prompt(example)
+
+    def record(self, preset: str, family: str = "") -> dict[str, Any]:
+        """What a result must say of how it came about, for JSON."""
+        versions = {scorer.name: scorer.version for scorer in self.graders}
+        echo = self.preset(preset, family).record()
+        return {"task": self.name, "version": self.version, "scorers": versions, "preset": echo}
+
+    def response(self, example: Example, text: str, preset: str, family: str = "") -> Response:
+        """A generated text as the answer to a preset's prompt."""
+        prompt = self.prompt(example, preset, family)
+        return Response(text, prompt.prefill, prompt.decoding.stop)
+
+    def chosen(self, names: Sequence[str]) -> list[Scorer]:
+        """Scorers by name; `all` stands for all of them."""
+        wanted = list(self.scorers) if "all" in names else list(dict.fromkeys(names))
+        for name in wanted:
+            if name not in self.scorers:
+                raise UnknownName(f"scorer of {self.name}", name, [*self.scorers, "all"])
+        return [self.scorers[name] for name in wanted]
+
+    @property
+    def graders(self) -> list[Scorer]:
+        """The scorers of a grade: ours, and DAEDAL's where there is one."""
+        ours = next(iter(self.scorers))
+        return self.chosen([ours, "daedal"] if "daedal" in self.scorers else [ours])
+
+    def grade(self, example: Example, response: Response, tools: Tools) -> Grade:
+        """Grade one answer."""
+        _, grade = next(self.grades([(example, response)], tools))
+        return grade
+
+    def grades(self, answers: Answers, tools: Tools) -> Iterator[tuple[int, Grade]]:
+        """Grade many answers; yields each with its number as soon as it is known."""
+        for number, marks in score(answers, self.graders, tools):
+            yield number, _grade(list(marks.values()), [scorer.name for scorer in self.graders])
+
+
+def _grade(marks: list[Mark], names: list[str]) -> Grade:
+    detail = {name: mark.detail for name, mark in zip(names, marks, strict=True) if mark.detail}
+    return Grade(marks[0].right, marks[-1].right, detail)

@@ -1,0 +1,114 @@
+"""Records of a benchmark: from a folder of JSON lines or from the hub, checked."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from unmask.errors import UnmaskError
+
+Record = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file of records, how many it has, and where it comes from.
+
+    Args:
+        fields: names and types that every record must have.
+        key: the field that no two records share.
+        fault: what else is wrong with a record, or nothing.
+        hub: dataset and configuration; all its `splits` are read, in that order.
+    """
+
+    file: str
+    rows: int
+    fields: Mapping[str, type]
+    origin: str
+    hub: tuple[str, str]
+    splits: tuple[str, ...] = ("test",)
+    key: str = ""
+    fault: Callable[[Record], str] = lambda _: ""
+
+    def records(self, folder: Path | None) -> list[Record]:
+        """All records, in order."""
+        if folder is None:
+            return self._from_hub()
+        file = folder / self.file
+        if not folder.is_dir():
+            raise UnmaskError(f"{folder} is no folder; --data names the one with {self.file}")
+        if not file.is_file():
+            raise UnmaskError(f"{file} is missing; get it from {self.origin}, or give its --data")
+        return self._checked(json_lines(file), str(file))
+
+    def _from_hub(self) -> list[Record]:
+        try:
+            load: Callable[..., Iterable[Record]] = import_module("datasets").load_dataset
+        except ImportError:
+            raise UnmaskError(
+                f"no data: give --data DIR with {self.file} (from {self.origin}), or install "
+                f"datasets to fetch {self.hub[0]} from the hub"
+            ) from None
+        found: list[tuple[str, Record]] = []
+        for split in self.splits:
+            try:
+                rows = load(*self.hub, split=split)
+            except Exception as error:  # of the network, the hub or the cache
+                reason = str(error).partition("\n")[0]
+                raise UnmaskError(
+                    f"{self.hub[0]} cannot be fetched: {reason}; give --data"
+                ) from None
+            name = f"{self.hub[0]} {split} row"
+            found += [(f"{name} {number}", dict(row)) for number, row in enumerate(rows)]
+        return self._checked(found, self.hub[0])
+
+    def _checked(self, placed: list[tuple[str, Record]], name: str) -> list[Record]:
+        places: dict[Any, str] = {}
+        for place, record in placed:
+            if complaint := self._complaint(record):
+                raise UnmaskError(f"{place}: {complaint}")
+            value = record.get(self.key, place)
+            if value in places:
+                raise UnmaskError(f"{place}: {value!r} was given at {places[value]} already")
+            places[value] = place
+        if len(placed) != self.rows:
+            raise UnmaskError(
+                f"{name} holds {len(placed)} records and should hold {self.rows}; get it again "
+                f"from {self.origin}"
+            )
+        return [record for _, record in placed]
+
+    def _complaint(self, record: Record) -> str:
+        for name, kind in self.fields.items():
+            if name not in record:
+                return f"the field {name!r} is missing"
+            if not isinstance(record[name], kind):
+                return f"{name!r} must be {kind.__name__}, got {type(record[name]).__name__}"
+        return self.fault(record)
+
+
+def json_lines(file: Path) -> list[tuple[str, Record]]:
+    """All objects of a file with their places, `file:line`; blank lines are skipped."""
+    found = []
+    try:
+        lines = file.read_bytes().split(b"\n")
+    except OSError as error:
+        raise UnmaskError(f"{file} cannot be read: {error.strerror}") from None
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            found.append((f"{file}:{number}", _object(line, f"{file}:{number}")))
+    return found
+
+
+def _object(line: bytes, place: str) -> Record:
+    try:
+        found = json.loads(line.decode("utf-8-sig"))
+    except (ValueError, RecursionError) as error:
+        raise UnmaskError(f"{place}: no JSON: {error}") from None
+    if not isinstance(found, dict):
+        raise UnmaskError(f"{place}: a line must hold an object, got {type(found).__name__}")
+    return found

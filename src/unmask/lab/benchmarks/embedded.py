@@ -1,0 +1,74 @@
+"""The embedded model's tasks on problems that it was not trained on, prompts as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from unmask.lab.benchmarks.base import Benchmark
+from unmask.lab.benchmarks.example import Example
+from unmask.lab.benchmarks.preset import Decoding, Preset, table
+from unmask.lab.grading.response import Response
+from unmask.lab.grading.scorer import Ruling, Scorer
+from unmask.lab.grading.tools import Tools
+from unmask.tasks import TASKS, Split
+
+COUNT = 100  # of each task
+PRESETS = table(
+    Preset(
+        name="own",
+        source="unmask.tasks",
+        exact="own",
+        decoding=Decoding(length=48, block=16),
+        turns=(("user", "{{prompt}}"),),
+    )
+)
+
+
+def embedded(
+    name: str, tasks: Sequence[str], count: int = COUNT, split: Split = "test", seed: int = 0
+) -> Benchmark:
+    """A benchmark of some of the tasks, `count` problems each, no content twice."""
+    scorer = Scorer("unmask", "the task's own checker", _solved)
+    several = "tasks of the embedded model" if len(tasks) > 1 else TASKS[tasks[0]].about
+    return Benchmark(
+        name=name,
+        about=f"{several}; {count * len(tasks)} problems of the {split} split",
+        presets=PRESETS,
+        read=lambda data: _examples(data, tasks, count, split, seed),
+        scorers={scorer.name: scorer},
+        gold=lambda example: example.reference,
+        wrong=lambda example: example.reference.rstrip(".")[:-1],
+    )
+
+
+def _examples(
+    _: Path | None, tasks: Sequence[str], count: int, split: Split, seed: int
+) -> list[Example]:
+    """All problems, task by task; they need no data."""
+    problems = [
+        (f"{name}/{number}", problem)
+        for name in tasks
+        for number, problem in enumerate(TASKS[name].sample(split, count, seed))
+    ]
+    return [
+        Example(
+            id=key,
+            index=index,
+            slots={"prompt": problem.prompt},
+            reference=problem.answer,
+            fields={"problem": problem},
+            group=problem.task,
+        )
+        for index, (key, problem) in enumerate(problems)
+    ]
+
+
+def _solved(example: Example, response: Response, _: Tools) -> Ruling:
+    return Ruling(TASKS[example.group].solved(example.fields["problem"], response.cut))
+
+
+EMBEDDED = (
+    embedded("embedded", tuple(TASKS)),
+    *(embedded(name, (name,)) for name in TASKS),
+)

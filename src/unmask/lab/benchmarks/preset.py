@@ -1,0 +1,97 @@
+"""How a problem is put to a model: a versioned preset, and the prompt it makes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from unmask.errors import UnmaskError
+from unmask.lab.benchmarks.example import Example, Slots
+
+Eos = Literal["keep", "suppress", "last", "stop", "block", "fill"]
+Exact = Literal["letter", "reconstructed", "own"]
+Turn = tuple[str, str]  # role, and a template with {{slots}}
+
+_SLOT = re.compile(r"\{\{(\w+)\}\}")
+
+
+@dataclass(frozen=True)
+class Decoding:
+    """The settings that belong to a preset; all but the length may be overruled by a study."""
+
+    length: int
+    block: int | None  # None: the full window
+    eos: Eos = "keep"
+    temperature: float = 0.0
+    top_p: float = 1.0
+    stop: tuple[str, ...] = ()  # the answer ends before the first of these
+    keep_special: bool = True  # extraction sees the special tokens
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """What the model is given: chat messages or, without any, plain text; then the prefill."""
+
+    messages: tuple[dict[str, str], ...]
+    text: str
+    prefill: str  # the answer begins with this
+    decoding: Decoding
+
+    def record(self) -> dict[str, Any]:
+        """For JSON."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A prompt format with a name and a version, and where it comes from.
+
+    Args:
+        turns: the chat, last the user's question; without any, `text` is a plain prompt.
+        shot: the turns of a solved example, put before `turns` for each of an example's shots.
+        exact: whether its wording is its source's to the letter.
+    """
+
+    name: str
+    source: str
+    exact: Exact
+    decoding: Decoding
+    turns: tuple[Turn, ...] = ()
+    text: str = ""
+    prefill: str = ""
+    shot: tuple[Turn, ...] = ()
+    shots: int = 0
+    version: int = 1
+
+    def prompt(self, example: Example) -> Prompt:
+        """Put an example to a model."""
+        if len(example.shots) < self.shots:
+            raise UnmaskError(
+                f"the preset {self.name!r} shows {self.shots} solved examples, and {example.id!r} "
+                f"has {len(example.shots)}"
+            )
+        turns = [
+            (role, filled(template, slots))
+            for slots in example.shots[: self.shots]
+            for role, template in self.shot
+        ]
+        turns += [(role, filled(template, example.slots)) for role, template in self.turns]
+        messages = tuple({"role": role, "content": content} for role, content in turns)
+        prefill = filled(self.prefill, example.slots)
+        return Prompt(messages, filled(self.text, example.slots), prefill, self.decoding)
+
+    def record(self) -> dict[str, Any]:
+        """All that it consists of, for JSON."""
+        return asdict(self)
+
+
+def filled(template: str, slots: Slots) -> str:
+    """A template with its `{{slots}}` filled in; what is filled in is not looked at again."""
+    return _SLOT.sub(lambda match: slots[match[1]], template)
+
+
+def table(*presets: Preset) -> Mapping[str, Preset]:
+    """Presets by name."""
+    return {preset.name: preset for preset in presets}

@@ -1,0 +1,23 @@
+"""Grading: answers extracted from texts and compared with references."""
+
+from unmask.lab.grading.response import Response
+from unmask.lab.grading.scorer import Grade, Mark, Ruling, Scorer, score
+from unmask.lab.grading.selftest import selftest
+from unmask.lab.grading.tools import Judge, Program, Tools, Verdict
+from unmask.lab.grading.verify import Verified, Verifier
+
+__all__ = [
+    "Grade",
+    "Judge",
+    "Mark",
+    "Program",
+    "Response",
+    "Ruling",
+    "Scorer",
+    "Tools",
+    "Verdict",
+    "Verified",
+    "Verifier",
+    "score",
+    "selftest",
+]

@@ -1,0 +1,190 @@
+"""Python code in an answer: where it begins and ends, and which of it is run."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import re
+import sys
+import textwrap
+import warnings
+from collections.abc import Iterable
+
+_FENCE = re.compile(r"```[^\n`]*\n(.*?)(?:```|\Z)", re.DOTALL)
+_BLOCK = re.compile(r"\[BEGIN\](.*?)(?:\[DONE\]|\Z)", re.DOTALL)
+_BEGINNING = re.compile(
+    r"^(?:(?:async\s+)?def\s+\w+\s*\(|class\s+\w+|import\s+\w|from\s+[\w.]+\s+import\b|@\w)", re.M
+)
+_BUILTINS = frozenset(dir(builtins))
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+_IMPORTS = (ast.Import, ast.ImportFrom)
+
+
+def solution(text: str, entries: Iterable[str]) -> str:
+    """The code of an answer that stands for itself: its definitions, without calls and tests."""
+    return kept(parseable(extracted(text)), entries)
+
+
+def completion(text: str, prompt: str, entry: str) -> str:
+    """The code of an answer to a prompt that is code and ends in the function to write.
+
+    The prompt's imports and helpers always stay. Where the answer does not define the function
+    again, it is taken for the body.
+    """
+    code = parseable(extracted(text))
+    if entry in defined(code):
+        return kept(f"{prompt}\n    pass\n\n{code}", [entry])
+    fence = _FENCE.search(text)
+    body = fence[1] if fence else text
+    return kept(_completed(prompt, body, entry), [entry])
+
+
+def extracted(text: str) -> str:
+    """The first fence, closed or not; else a [BEGIN] block; else from the first definition on.
+
+    A text that is Python from its first line to its last is taken whole.
+    """
+    text = text.replace("\r\n", "\n")
+    if fence := _FENCE.search(text):
+        return textwrap.dedent(fence[1])
+    if block := _BLOCK.search(text):
+        return block[1].strip().removeprefix("'").removesuffix("'")
+    start = _BEGINNING.search(text)
+    if start is None:
+        return ""
+    return text if _parsed(text) is not None else text[start.start() :]
+
+
+def parseable(code: str) -> str:
+    """The longest run of lines from the beginning that is Python: prose and cut ends fall off."""
+    lines = code.splitlines()
+    for end in range(len(lines), 0, -1):
+        if _parsed(found := "\n".join(lines[:end])) is not None:
+            return found
+    return ""
+
+
+def kept(code: str, entries: Iterable[str]) -> str:
+    """Imports and definitions, and the assignments and guards that they need; no calls or tests."""
+    tree = _parsed(code)
+    if tree is None:
+        return ""
+    needed = set(entries)
+    chosen: set[ast.stmt] = set()
+    while new := [node for node in tree.body if node not in chosen and _needed(node, needed)]:
+        chosen.update(new)
+        needed |= {name for node in new for name in _loaded(node)}
+    nodes = [node for node in tree.body if node in chosen]
+    nodes.sort(key=lambda node: getattr(node, "module", None) != "__future__")
+    return "\n\n".join(_source(code, node) for node in nodes)
+
+
+def defined(code: str) -> set[str]:
+    """The names that a module binds."""
+    tree = _parsed(code)
+    return set() if tree is None else {name for node in tree.body for name in _bound(node)}
+
+
+def free_names(code: str) -> list[str]:
+    """Names that a module reads but nowhere binds, in order; builtins aside."""
+    tree = _parsed(code)
+    bound = {name for node in ast.walk(tree) for name in _bound(node)} if tree else set()
+    return [name for name in loaded_names(code) if name not in bound | _BUILTINS]
+
+
+def imports_for(code: str, given: Iterable[str] = ()) -> str:
+    """Imports of the standard modules that the code reads; other names are given to it."""
+    free = [name for name in free_names(code) if name not in set(given)]
+    return "".join(f"import {name}\n" for name in free if name in sys.stdlib_module_names)
+
+
+def loaded_names(code: str) -> list[str]:
+    """All names that a module reads, in order."""
+    tree = _parsed(code)
+    names = [node for node in ast.walk(tree) if isinstance(node, ast.Name)] if tree else []
+    names.sort(key=lambda name: (name.lineno, name.col_offset))
+    return list(dict.fromkeys(name.id for name in names if isinstance(name.ctx, ast.Load)))
+
+
+def _parsed(code: str) -> ast.Module | None:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the parser's, about code that is no one's own
+            return ast.parse(code)
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        return None
+
+
+def _needed(node: ast.stmt, needed: set[str]) -> bool:
+    if isinstance(node, (*_DEFINITIONS, *_IMPORTS)):
+        return True
+    if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
+        return bool(needed & set(_bound(node)))
+    if isinstance(node, ast.Try | ast.If):  # an import that may fail, a version that may differ
+        parts = _statements(node)
+        return not _is_main(node) and all(
+            isinstance(part, ast.Pass) or _needed(part, needed) for part in parts
+        )
+    return False
+
+
+def _source(code: str, node: ast.stmt) -> str:
+    """A statement as it was written, its decorators too."""
+    decorators: list[ast.expr] = getattr(node, "decorator_list", [])
+    if not decorators:
+        return ast.get_source_segment(code, node) or ""
+    first = min(decorator.lineno for decorator in decorators)
+    return "\n".join(code.split("\n")[first - 1 : node.end_lineno])
+
+
+def _is_main(node: ast.Try | ast.If) -> bool:
+    return isinstance(node, ast.If) and "__name__" in _loaded(node.test)
+
+
+def _statements(node: ast.Try | ast.If) -> list[ast.stmt]:
+    if isinstance(node, ast.If):
+        return [*node.body, *node.orelse]
+    handled = [child for handler in node.handlers for child in handler.body]
+    return [*node.body, *handled, *node.orelse, *node.finalbody]
+
+
+def _bound(node: ast.AST) -> list[str]:
+    """The names that a statement, or any node, binds."""
+    match node:
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+            return [name]
+        case ast.Import(names=names) | ast.ImportFrom(names=names):
+            return [(alias.asname or alias.name).split(".")[0] for alias in names]
+        case ast.Name(id=name, ctx=ast.Store()):
+            return [name]
+        case ast.arg(arg=name):
+            return [name]
+        case ast.Try() | ast.If():
+            return [name for child in _statements(node) for name in _bound(child)]
+        case ast.Assign() | ast.AnnAssign() | ast.AugAssign():
+            stores = (child for child in ast.walk(node) if isinstance(child, ast.Name))
+            return [child.id for child in stores if isinstance(child.ctx, ast.Store)]
+    return []
+
+
+def _loaded(node: ast.AST) -> set[str]:
+    return {child.id for child in ast.walk(node) if isinstance(child, ast.Name)}
+
+
+def _completed(prompt: str, body: str, entry: str) -> str:
+    """Prompt and body, in the indentation that puts most of the body into the function."""
+    prompt, body = prompt.rstrip("\n"), body.replace("\r\n", "\n").strip("\n")
+    shapes = [
+        body,
+        "    " + body.lstrip(),
+        textwrap.indent(textwrap.dedent(body), "    "),
+        "    pass",
+    ]
+    programs = [parseable(f"{prompt}\n{shape}\n") for shape in shapes]
+    return max(programs, key=lambda program: _last_line(program, entry))
+
+
+def _last_line(program: str, entry: str) -> int:
+    tree = _parsed(program)
+    functions = [node for node in tree.body if entry in _bound(node)] if tree else []
+    return (functions[-1].end_lineno or 0) if functions else 0

@@ -1,0 +1,57 @@
+"""What graders may use: math-verify for formulas, a judge for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from unmask.errors import UnmaskError
+from unmask.lab.grading.verify import Verifier
+
+
+@dataclass(frozen=True)
+class Program:
+    """Code of a model and the tests that it must pass; `names` are what the tests call of it."""
+
+    code: str
+    tests: str
+    names: tuple[str, ...]
+
+
+class Verdict(Protocol):
+    """What a judge says of a program."""
+
+    @property
+    def passed(self) -> bool: ...
+    @property
+    def reason(self) -> str: ...
+    @property
+    def detail(self) -> str: ...
+    @property
+    def flagged(self) -> bool: ...
+
+
+Judge = Callable[[Sequence[Program]], Iterable[tuple[int, Verdict]]]
+
+
+@dataclass(frozen=True)
+class Tools:
+    """Shared by all answers of a run; `judge` is a sandbox's `judge_many`."""
+
+    judge: Judge | None = None
+    verifier: Verifier = field(default_factory=Verifier)
+
+    def __enter__(self) -> Tools:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.verifier.close()
+
+    def verdicts(self, programs: Sequence[Program]) -> Iterable[tuple[int, Verdict]]:
+        """Judge all programs, in whatever order they end."""
+        if not programs:
+            return ()
+        if self.judge is None:
+            raise UnmaskError("grading code needs a judge that runs programs, and none was given")
+        return self.judge(programs)
