@@ -10,7 +10,7 @@ class Plan:
     """All that the result depends on, besides the tasks and the processor's rounding."""
 
     seed: int = 0
-    steps: int = 8000
+    steps: int = 10000
     workers: int = 2  # processes of one thread each, with a batch of their own
     matrix_rate: float = 0.02
     other_rate: float = 0.05

@@ -66,21 +66,22 @@ def test_every_number_is_a_single_token():
 
 def test_a_few_problems_are_answered_directly():
     direct = [re.fullmatch(r"#### \d+", problem.answer) is not None for problem in PROBLEMS]
-    assert sum(direct) / len(direct) == pytest.approx(DIRECT, abs=0.02)
+    assert sum(direct) / len(direct) == pytest.approx(DIRECT, abs=0.012)
 
 
 @pytest.mark.parametrize(
     "form",
     [
         r"First \d+\.",
+        r"At first \d+ \* \d+ = \d+\.",
         r"\w+ has \d+\.",
-        r"\w+ has \d+ \w+\.",
-        r"At first there are \d+ \* \d+ = \d+\.",
         r"Now \d+\.",
-        r"Then s?he has \d+\.",
+        r"Then \d+\.",
+        r"Plus \d+ is \d+\.",
+        r"Minus \d+ is \d+\.",
+        r"Times 2 is \d+\.",
+        r"\. \d+ . \d+ = \d+\.",
         r"So \d+ . \d+ = \d+\.",
-        r"S?[Hh]e [\w ]+, so \d+\.",
-        r"Now there are \d+ . \d+ = \d+\.",
         r"In all \d+\. ####",
         r"So \w+ has \d+\. ####",
         r"\w+ has \d+ . \d+ = \d+ \w+\. (Together|In all) there are \d+ . \d+ = \d+\. ####",
@@ -94,7 +95,7 @@ def test_the_parts_of_worked_answers_come_in_several_forms(form):
 def test_worked_answers_to_three_events_have_almost_any_length():
     worked = [p.answer.split() for p in PROBLEMS if p.content.count(",") == 2]
     lengths = Counter(len(words) for words in worked if len(words) > 2)
-    assert all(lengths[length] for length in range(11, 29))
+    assert all(lengths[length] for length in range(10, 24))
     assert max(lengths.values()) < 0.15 * sum(lengths.values())
 
 

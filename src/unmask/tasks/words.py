@@ -14,7 +14,7 @@ from random import Random
 from unmask.tasks.problem import Problem, Task
 from unmask.tasks.vocabulary import BOXES, GOODS, MEN, WOMEN
 
-DIRECT = 0.08  # answered with nothing but the number
+DIRECT = 0.04  # answered with nothing but the number
 LARGEST = 60  # numbers are single tokens up to here
 STEP = 5  # at most this many come or go at once
 _GAIN = ("buys", "finds", "gets", "wins")
@@ -176,46 +176,35 @@ def _bare(sums: Sums) -> str:
 def _worked(random: Random, story: Story, sums: Sums) -> str:
     """Each part in a form of its own, so that an answer may have almost any length."""
     parts = []
-    if story.start is not None or random.random() < 0.5:
+    if story.start is not None or random.random() < 0.4:
         parts.append(_opening(random, story))
     for place, event in enumerate(story.events):
         before, after = story.counts[place : place + 2]
-        left = f"{before} {event.sign} {event.amount}"
-        parts.append(_step(random, story, event, left, after))
-    if random.random() < 0.3:
-        parts.append(_closing(random, story))
+        parts.append(_step(random, event, before, after))
+    if random.random() < 0.25:
+        last = story.counts[-1]
+        parts.append(random.choice((f"In all {last}.", f"So {story.name} has {last}.")))
     return f"{' '.join(parts)} {_direct(sums)}"
 
 
 def _opening(random: Random, story: Story) -> str:
     count = f"{story.count}" if story.start is None else f"{story.start[0]} = {story.start[1]}"
-    return random.choice(
-        (
-            f"First {count}.",
-            f"{story.name} has {count}.",
-            f"At first there are {count}.",
-            f"{story.name} has {count} {story.goods}.",
-        )
-    )
+    return random.choice((f"First {count}.", f"At first {count}.", f"{story.name} has {count}."))
 
 
-def _step(random: Random, story: Story, event: Event, left: str, after: int) -> str:
-    told, she = event.told, story.pronoun
+def _step(random: Random, event: Event, before: int, after: int) -> str:
+    equation = f"{before} {event.sign} {event.amount} = {after}."
+    changed = {"+": "Plus", "-": "Minus", "*": "Times"}[event.sign]
     return random.choice(
         (
             f"Now {after}.",
-            f"Then {she} has {after}.",
-            f"So {left} = {after}.",
-            f"So {left} = {after}.",
-            f"{she.capitalize()} {told}, so {after}.",
-            f"Now there are {left} = {after}.",
+            f"Then {after}.",
+            f"{changed} {event.amount} is {after}.",
+            equation,
+            equation,
+            f"So {equation}",
         )
     )
-
-
-def _closing(random: Random, story: Story) -> str:
-    last = story.counts[-1]
-    return random.choice((f"In all {last}.", f"So {story.name} has {last}."))
 
 
 def _together(random: Random) -> Problem:
