@@ -22,9 +22,8 @@ def test_a_row_knows_its_answer():
     assert torch.equal(state.answer, state.masked)
 
 
-def test_appending_pads_to_the_longer_canvas():
-    state = state_of([1, MASK])
-    state.append(state_of([1, 2, 3, MASK]))
+def test_joining_pads_to_the_longer_canvas():
+    state = State.joined([state_of([1, MASK]), state_of([1, 2, 3, MASK])])
     assert len(state) == 2
     assert state.tokens.tolist() == [[1, MASK, 0, 0], [1, 2, 3, MASK]]
     assert state.masked.tolist() == [[False, True, False, False], [False, False, False, True]]
@@ -34,26 +33,23 @@ def test_appending_pads_to_the_longer_canvas():
     assert state.length.tolist() == [2, 4]
 
 
-def test_appending_a_shorter_canvas_pads_that_one():
-    state = state_of([1, 2, 3, MASK])
-    state.append(state_of([1, MASK]))
+def test_joining_a_shorter_canvas_pads_that_one():
+    state = State.joined([state_of([1, 2, 3, MASK]), state_of([1, MASK])])
     assert state.tokens.tolist() == [[1, 2, 3, MASK], [1, MASK, 0, 0]]
 
 
-def test_appending_widens_the_credit_slots():
+def test_joining_widens_the_credit_slots():
     state = state_of([1, MASK])
     state.credit_token = torch.tensor([[[5, 6], [7, -1]]])
     state.credit = torch.tensor([[[0.5, 0.6], [0.7, 0.0]]], dtype=torch.float64)
-    state.append(state_of([1, MASK, MASK]))
+    state = State.joined([state, state_of([1, MASK, MASK])])
     assert state.credit_token.shape == (2, 3, 2)
     assert state.credit_token[0].tolist() == [[5, 6], [7, -1], [-1, -1]]
     assert state.credit_token[1].eq(-1).all()
 
 
 def test_keeping_rows_keeps_every_tensor():
-    state = state_of([1, MASK])
-    for canvas in ([2, MASK], [3, MASK]):
-        state.append(state_of(canvas))
+    state = State.joined([state_of([first, MASK]) for first in (1, 2, 3)])
     state.keep(torch.tensor([2, 0]))
     assert state.tokens[:, 0].tolist() == [3, 1]
     assert all(len(getattr(state, field.name)) == 2 for field in fields(state))

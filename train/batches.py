@@ -20,9 +20,9 @@ MIXTURE = {
     **{task.name: 2.6 for task in LISTS},
     "latin": 5.0,
     "sudoku": 7.0,
+    "sums": 20.0,
 }
-SUMS = 40.0  # joins the mixture later
-WIDTHS = {40: 10, 48: 22, 56: 26, 64: 22, 80: 10, 96: 6, 128: 4}  # positions, and how often
+WIDTHS = {48: 12, 56: 30, 64: 28, 80: 16, 96: 9, 128: 5}  # positions, and how often
 BEGUN = 0.5  # of the rows: the answer has begun already, as in the later blocks of decoding
 TOKENS = 4_096  # of a batch, whatever its width
 
@@ -49,35 +49,32 @@ class Batches:
         """The batch of a step; all workers have the same width, so they finish together."""
         width = Random(f"{self.plan.seed}/{step}").choices(list(WIDTHS), list(WIDTHS.values()))[0]
         random = Random(f"{self.plan.seed}/{step}/{self.worker}")
-        mixture = {**MIXTURE, "sums": SUMS} if step >= self.plan.sums_from else MIXTURE
-        rows = self._rows(random, width, TOKENS // width, mixture)
+        rows = self._rows(random, width, TOKENS // width)
         clean = torch.full((len(rows), width), self.eos)
         answer = torch.zeros((len(rows), width), dtype=torch.bool)
         for row, (prompt, ids) in enumerate(rows):
             clean[row, : len(prompt) + len(ids)] = torch.tensor(prompt + ids)
-            answer[row, len(prompt) + self._begun(random, step, len(ids)) :] = True
+            answer[row, len(prompt) + self._begun(random, len(ids)) :] = True
         return self._masked(clean, answer, step)
 
-    def _begun(self, random: Random, step: int, size: int) -> int:
+    def _begun(self, random: Random, size: int) -> int:
         """How many tokens of an answer are given like the prompt: of every other row a few."""
-        if step < self.plan.begun_from or random.random() >= BEGUN:
+        if random.random() >= BEGUN:
             return 0
         return random.randrange(size)
 
-    def _rows(
-        self, random: Random, width: int, count: int, mixture: dict[str, float]
-    ) -> list[tuple[list[int], list[int]]]:
+    def _rows(self, random: Random, width: int, count: int) -> list[tuple[list[int], list[int]]]:
         rows: list[tuple[list[int], list[int]]] = []
         while len(rows) < count:
-            drawn = self._drawn(random, count, mixture)
+            drawn = self._drawn(random, count)
             prompts = self.tokenizer.encode_batch([prompt_text(p.prompt) for p in drawn])
             answers = self.tokenizer.encode_batch([p.answer + EOT for p in drawn])
             pairs = ((p.ids, a.ids) for p, a in zip(prompts, answers, strict=True))
             rows += [pair for pair in pairs if len(pair[0]) + len(pair[1]) <= width]
         return rows[:count]
 
-    def _drawn(self, random: Random, count: int, mixture: dict[str, float]) -> list[Problem]:
-        names = random.choices(list(mixture), list(mixture.values()), k=count)
+    def _drawn(self, random: Random, count: int) -> list[Problem]:
+        names = random.choices(list(MIXTURE), list(MIXTURE.values()), k=count)
         drawn = (TASKS[name].draw(random) for name in names)
         return [problem for problem in drawn if split_of(problem.content) == "train"]
 

@@ -17,7 +17,7 @@ from unmask.models.config import Config
 from unmask.models.families import family_of
 from unmask.models.transformer import Transformer
 
-SHAPE = {"d_model": 112, "n_layers": 4, "n_heads": 4, "mlp_hidden_size": 256}
+SHAPE = {"d_model": 96, "n_layers": 4, "n_heads": 3, "mlp_hidden_size": 192}
 
 
 def config(tokenizer: Tokenizer) -> dict[str, Any]:

@@ -10,14 +10,12 @@ class Plan:
     """All that the result depends on, besides the tasks and the processor's rounding."""
 
     seed: int = 0
-    steps: int = 8000
+    steps: int = 10000
     workers: int = 2  # processes of one thread each, with a batch of their own
     matrix_rate: float = 0.02
     other_rate: float = 0.05
     warmup: int = 200
     decay: float = 0.6  # share of the steps at the end over which the rates fall to zero
-    begun_from: int = 2500  # the step from which half of the answers have begun already
-    sums_from: int = 3500  # the step from which single sums are trained as well
     floor: float = 0.1  # least t that weighs 1 / t: rows with one or two masks are noise
 
     def rate(self, step: int) -> float:

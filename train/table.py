@@ -28,7 +28,7 @@ PAPER = Grid(
     policies=("keep", "suppress", "last"),
 )
 SHORT = Grid(scores=("confidence",), policies=("keep",), selections=(EB, "eb(1)", THRESHOLD, TOP))
-LENGTHS = {"words": 48, "code": 48, "latin": 24, "sudoku": 24}  # else LIST
+LENGTHS = {"words": 28, "code": 32, "latin": 24, "sudoku": 24, "sums": 48}  # else LIST
 LIST = 16
 
 

@@ -43,10 +43,15 @@ class Rows:
         self.identities: list[int] = []  # of the rows, for caches: never used twice
         self.generators: list[torch.Generator] = []
         self._state: State | None = None
+        self._arrived: list[State] = []
         self._tail = EosTail(settings.eos, self.spec)
 
     @property
     def state(self) -> State:
+        """Of all rows; those that came since it was last asked for join together."""
+        if self._arrived:
+            known = [self._state] if self._state is not None and len(self._state) else []
+            self._state, self._arrived = State.joined(known + self._arrived), []
         assert self._state is not None, "no row was admitted yet"
         return self._state
 
@@ -59,10 +64,7 @@ class Rows:
         from_zero = self.spec.block is not None
         row = State.of(canvas, self.spec.mask_id, self.block, self.needs.trail, from_zero)
         open_windows(row, self.block)
-        if self.keys:
-            self.state.append(row)
-        else:
-            self._state = row
+        self._arrived.append(row)
         self.keys.append(key)
         self.lengths.append(request.length)
         self.identities.append(next(_IDENTITIES))

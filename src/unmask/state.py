@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 import torch
@@ -100,14 +101,19 @@ class State:
         for field in fields(self):
             setattr(self, field.name, getattr(self, field.name)[rows])
 
-    def append(self, other: State) -> None:
-        """Put the rows of `other` behind these, on canvases of the longer length."""
-        for field in fields(self):
-            mine, theirs = getattr(self, field.name), getattr(other, field.name)
+    @classmethod
+    def joined(cls, parts: Sequence[State]) -> State:
+        """All rows in order, on canvases of the greatest length."""
+        if len(parts) == 1:
+            return parts[0]
+        found = {}
+        for field in fields(cls):
+            tensors = [getattr(part, field.name) for part in parts]
             if field.name in _FILL:
-                shape = [max(a, b) for a, b in zip(mine.shape[1:], theirs.shape[1:], strict=True)]
-                mine, theirs = (_fit(t, shape, _FILL[field.name]) for t in (mine, theirs))
-            setattr(self, field.name, torch.cat([mine, theirs]))
+                shape = [max(sizes) for sizes in zip(*(t.shape[1:] for t in tensors), strict=True)]
+                tensors = [_fit(t, shape, _FILL[field.name]) for t in tensors]
+            found[field.name] = torch.cat(tensors)
+        return cls(**found)
 
     def __len__(self) -> int:
         return len(self.length)

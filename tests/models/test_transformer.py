@@ -341,14 +341,14 @@ def test_rotation_turns_the_pair_of_the_first_and_second_half():
 
 
 def test_partial_rotation_leaves_the_other_features_alone():
-    x = torch.randn(1, 2, 5, 8, generator=torch.Generator().manual_seed(0))
+    x = torch.randn(1, 5, 2, 8, generator=torch.Generator().manual_seed(0))
     found = Rotary.at(_small(rotary_dim=4), torch.arange(5)[None], torch.float32).turn(x)
     assert torch.equal(found[..., 4:], x[..., 4:])
-    assert not torch.allclose(found[:, :, 1:, :4], x[:, :, 1:, :4])
+    assert not torch.allclose(found[:, 1:, :, :4], x[:, 1:, :, :4])
 
 
 def test_rotation_in_float32_rounds_once():
-    x = torch.randn(1, 2, 40, 8, generator=torch.Generator().manual_seed(0)).bfloat16()
+    x = torch.randn(1, 40, 2, 8, generator=torch.Generator().manual_seed(0)).bfloat16()
     positions = torch.arange(40)[None]
     exact = Rotary.at(_small(), positions, torch.float32).turn(x.float()).bfloat16()
     kept = Rotary.at(_small(rope_in_float32=True), positions, torch.bfloat16).turn(x)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from itertools import islice
 from operator import add, mul, sub
 
@@ -64,25 +64,39 @@ def test_every_number_is_a_single_token():
         assert "-" not in re.sub(r"\d - \d", "", problem.answer)  # none is negative
 
 
-def test_one_problem_in_eight_is_answered_directly():
+def test_a_few_problems_are_answered_directly():
     direct = [re.fullmatch(r"#### \d+", problem.answer) is not None for problem in PROBLEMS]
-    assert sum(direct) / len(direct) == pytest.approx(DIRECT, abs=0.02)
+    assert sum(direct) / len(direct) == pytest.approx(DIRECT, abs=0.012)
 
 
 @pytest.mark.parametrize(
-    "style",
+    "form",
     [
-        r"So (\d+ . \d+ = \d+\. )+####",
-        r"First \d+ . \d+ = \d+(, then \d+ . \d+ = \d+)+\. ####",
-        r"\w+ has \d+ \w+\.( After s?he [\w ]+ there are \d+\.)+ ####",
-        r"\w+ has \d+ \w+\.( S?[Hh]e [\w ]+, so \d+ . \d+ = \d+\.)+ ####",
-        r"\w+ has \d+ . \d+ = \d+ \w+\.( S?[Hh]e [\w ]+, so \d+ . \d+ = \d+\.)+ ####",
+        r"First \d+\.",
+        r"At first \d+ \* \d+ = \d+\.",
+        r"\w+ has \d+\.",
+        r"Now \d+\.",
+        r"Then \d+\.",
+        r"Plus \d+ is \d+\.",
+        r"Minus \d+ is \d+\.",
+        r"Times 2 is \d+\.",
+        r"\. \d+ . \d+ = \d+\.",
+        r"So \d+ . \d+ = \d+\.",
+        r"In all \d+\. ####",
+        r"So \w+ has \d+\. ####",
         r"\w+ has \d+ . \d+ = \d+ \w+\. (Together|In all) there are \d+ . \d+ = \d+\. ####",
     ],
 )
-def test_worked_answers_come_in_several_styles(style):
-    share = sum(re.match(style, problem.answer) is not None for problem in PROBLEMS)
+def test_the_parts_of_worked_answers_come_in_several_forms(form):
+    share = sum(re.search(form, problem.answer) is not None for problem in PROBLEMS)
     assert share > 0.02 * len(PROBLEMS)
+
+
+def test_worked_answers_to_three_events_have_almost_any_length():
+    worked = [p.answer.split() for p in PROBLEMS if p.content.count(",") == 2]
+    lengths = Counter(len(words) for words in worked if len(words) > 2)
+    assert all(lengths[length] for length in range(10, 24))
+    assert max(lengths.values()) < 0.15 * sum(lengths.values())
 
 
 def test_people_are_spoken_of_as_she_or_he_by_their_names():

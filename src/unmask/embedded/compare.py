@@ -21,7 +21,7 @@ from unmask.rules import Rule
 from unmask.tasks import TASKS, Problem, Split
 from unmask.tokenizer import Tokenizer
 
-AT_ONCE = 34  # problems; each goes through all cells together
+AT_ONCE = 50  # problems; each goes through all cells together
 
 
 @dataclass(frozen=True)

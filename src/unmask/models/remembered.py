@@ -9,7 +9,7 @@ from unmask.errors import ModelError
 from unmask.models.base import Canvas, Hidden, read_at
 from unmask.models.pretrained import Pretrained
 
-ROWS = 128  # of one forward: more would not fit the processor's cache
+ROWS = 64  # of one forward: more would not fit the processor's cache
 MOST_BYTES = 2**30  # of hidden states, before all are forgotten
 
 Key = tuple[int, bytes]  # the first position that is kept, and the canvas

@@ -35,10 +35,10 @@ class RMSNorm(nn.Module):
 
 
 class Rotary(NamedTuple):
-    """Cosines and sines of every position's angles: [B, 1, Q, R] each."""
+    """Cosines and sines of every position's angles: [B, Q, 1, R] each."""
 
     cos: Tensor
-    sin: Tensor
+    sin: Tensor  # negative in the first half, where the second feature of a pair is taken away
 
     @classmethod
     def at(cls, arch: Architecture, positions: Tensor, dtype: torch.dtype) -> Rotary:
@@ -46,24 +46,24 @@ class Rotary(NamedTuple):
         half = torch.arange(0, arch.rotary_dim, 2, dtype=torch.float32, device=positions.device)
         frequency = 1.0 / arch.rope_theta ** (half / arch.rotary_dim)
         angle = positions[..., None].float() * frequency
-        angle = torch.cat([angle, angle], -1)[:, None]
+        cos, sin = angle.cos()[:, :, None], angle.sin()[:, :, None]
         kept = torch.float32 if arch.rope_in_float32 else dtype
-        return cls(angle.cos().to(kept), angle.sin().to(kept))
+        return cls(torch.cat([cos, cos], -1).to(kept), torch.cat([-sin, sin], -1).to(kept))
 
     def from_place(self, first: int) -> Rotary:
         """Of the positions from `first` on."""
-        return Rotary(self.cos[..., first:, :], self.sin[..., first:, :])
+        return Rotary(self.cos[:, first:], self.sin[:, first:])
 
     def to(self, device: torch.device) -> Rotary:
         """The same on a device; nothing is copied where it already is."""
         return Rotary(self.cos.to(device), self.sin.to(device))
 
     def turn(self, x: Tensor) -> Tensor:
-        """Rotate the first R features of queries or keys, in half-split layout: [B, H, Q, D]."""
+        """Rotate the first R features of queries or keys, in half-split layout: [B, Q, H, D]."""
         size = self.cos.shape[-1]
         part = x[..., :size].to(self.cos.dtype)
         a, b = part.chunk(2, -1)
-        turned = (part * self.cos + torch.cat([-b, a], -1) * self.sin).to(x.dtype)
+        turned = (part * self.cos + torch.cat([b, a], -1) * self.sin).to(x.dtype)
         return torch.cat([turned, x[..., size:]], -1) if size < x.shape[-1] else turned
 
 
@@ -99,8 +99,8 @@ class Attention(nn.Module):
         )
         if arch.qk_norm:
             q, k = self.q_norm(q), self.k_norm(k)
-        q, k, v = q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)  # [B, H, Q, D]
         q, k = rotary.from_place(first).turn(q), rotary.turn(k)
+        q, k, v = q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)  # [B, H, Q, D]
         if mask is not None and mask.shape[-2] > 1:
             mask = mask[..., first:, :]
         if cache is not None:

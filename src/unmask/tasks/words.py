@@ -14,7 +14,7 @@ from random import Random
 from unmask.tasks.problem import Problem, Task
 from unmask.tasks.vocabulary import BOXES, GOODS, MEN, WOMEN
 
-DIRECT = 0.12  # answered with nothing but the number
+DIRECT = 0.04  # answered with nothing but the number
 LARGEST = 60  # numbers are single tokens up to here
 STEP = 5  # at most this many come or go at once
 _GAIN = ("buys", "finds", "gets", "wins")
@@ -51,7 +51,6 @@ class Story:
     pronoun: str
     goods: str
     opening: str  # how the prompt begins
-    first: str  # how a worked answer begins, where it does
     start: tuple[str, int] | None  # a sum that gives the first count, where it must be computed
     count: int
     events: tuple[Event, ...]
@@ -68,9 +67,9 @@ class Story:
 def draw(random: Random) -> Problem:
     """A chain of events, a number of boxes and then events, or two people together."""
     kind = random.random()
-    if kind < 0.15:
+    if kind < 0.08:
         return _together(random)
-    story = _boxes(random) if kind < 0.35 else _chain(random)
+    story = _boxes(random) if kind < 0.3 else _chain(random)
     sums: Sums = [] if story.start is None else [story.start]
     sums += [
         (f"{before} {event.sign} {event.amount}", after)
@@ -98,13 +97,12 @@ def _chain(random: Random) -> Story:
     name, pronoun = _someone(random)
     goods, count = random.choice(GOODS), random.randint(5, 30)
     opening = random.choice(("{} has {} {}.", "{} starts with {} {}.", "At first {} has {} {}."))
-    events = _events(random, count, random.choice((2, 2, 3, 3, 3)))
+    events = _events(random, count, random.choice((3, 3, 3, 2)))
     return Story(
         name,
         pronoun,
         goods,
         opening.format(name, count, goods),
-        f"{name} has {count} {goods}.",
         None,
         count,
         events,
@@ -122,10 +120,9 @@ def _boxes(random: Random) -> Story:
         pronoun,
         goods,
         opening,
-        f"{name} has {product} = {number * size} {goods}.",
         (product, number * size),
         number * size,
-        _events(random, number * size, random.choice((1, 2))),
+        _events(random, number * size, 2),
     )
 
 
@@ -177,23 +174,37 @@ def _bare(sums: Sums) -> str:
 
 
 def _worked(random: Random, story: Story, sums: Sums) -> str:
-    """One of four styles, from bare sums to whole sentences."""
-    style = random.randrange(4)
-    equations = _equations(sums)
-    if style == 0:
-        return _bare(sums)
-    if style == 1:
-        steps = f"First {', then '.join(equations)}."
-    else:
-        steps = story.first
-        for event, equation, count in zip(
-            story.events, equations[-len(story.events) :], story.counts[1:], strict=True
-        ):
-            if style == 2:
-                steps += f" After {story.pronoun} {event.told} there are {count}."
-            else:
-                steps += f" {story.pronoun.capitalize()} {event.told}, so {equation}."
-    return f"{steps} {_direct(sums)}"
+    """Each part in a form of its own, so that an answer may have almost any length."""
+    parts = []
+    if story.start is not None or random.random() < 0.4:
+        parts.append(_opening(random, story))
+    for place, event in enumerate(story.events):
+        before, after = story.counts[place : place + 2]
+        parts.append(_step(random, event, before, after))
+    if random.random() < 0.25:
+        last = story.counts[-1]
+        parts.append(random.choice((f"In all {last}.", f"So {story.name} has {last}.")))
+    return f"{' '.join(parts)} {_direct(sums)}"
+
+
+def _opening(random: Random, story: Story) -> str:
+    count = f"{story.count}" if story.start is None else f"{story.start[0]} = {story.start[1]}"
+    return random.choice((f"First {count}.", f"At first {count}.", f"{story.name} has {count}."))
+
+
+def _step(random: Random, event: Event, before: int, after: int) -> str:
+    equation = f"{before} {event.sign} {event.amount} = {after}."
+    changed = {"+": "Plus", "-": "Minus", "*": "Times"}[event.sign]
+    return random.choice(
+        (
+            f"Now {after}.",
+            f"Then {after}.",
+            f"{changed} {event.amount} is {after}.",
+            equation,
+            equation,
+            f"So {equation}",
+        )
+    )
 
 
 def _together(random: Random) -> Problem:
