@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -105,11 +105,12 @@ def decode_cells(
     model.forget()
     batch, owner = Batch(model), {}
     prompts = [tokenizer.encode_chat([{"role": "user", "content": p.prompt}]) for p in problems]
+    first = Settings(Rule.parse(cells[0].rule))
+    requests = [prompt_request(model.spec, prompt, length, first) for prompt in prompts]
     for cell in cells:
         settings = Settings(Rule.parse(cell.rule), cell.block, cell.eos)
-        for place, prompt in enumerate(prompts):
-            request = prompt_request(model.spec, prompt, length, settings)
-            owner[batch.admit(request)] = cell, place
+        for place, request in enumerate(requests):
+            owner[batch.admit(replace(request, settings=settings))] = cell, place
     found: dict[tuple[Cell, int], Outcome] = {}
 
     def finish(key: int, ids: list[int], nfe: int, nfe_eos: int) -> None:
