@@ -73,3 +73,6 @@ def gamma_sweep(
     curves = [replace(one, lam=lam) for lam in lams]
     curves += [replace(one, eos="suppress"), replace(one, block=BLOCK)]
     return [replace(curve, selection=f"eb({gamma})") for curve in curves for gamma in gammas]
+
+
+SAFE = Cell("confidence", 0.0, TOP, BLOCK)  # one token per forward, in blocks
