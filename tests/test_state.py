@@ -11,7 +11,7 @@ from unmask.state import State
 
 
 def state_of(canvas, trail=2):
-    return State.of(torch.tensor(canvas), MASK, None, trail)
+    return State.of([torch.tensor(canvas)], MASK, None, trail)
 
 
 def test_a_row_knows_its_answer():
@@ -57,6 +57,6 @@ def test_keeping_rows_keeps_every_tensor():
 
 def test_the_canvas_is_copied():
     canvas = torch.tensor([1, MASK])
-    state = State.of(canvas, MASK, None, 0)
+    state = State.of([canvas], MASK, None, 0)
     state.tokens[0, 0] = 5
     assert canvas.tolist() == [1, MASK]

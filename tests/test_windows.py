@@ -11,7 +11,7 @@ from unmask.windows import forwards_here, in_window, open_windows, windows_after
 
 
 def state_of(canvas, block=None):
-    state = State.of(torch.tensor(canvas), MASK, block, 0)
+    state = State.of([torch.tensor(canvas)], MASK, block, 0)
     open_windows(state, block)
     return state
 
@@ -90,7 +90,7 @@ def test_the_present_forward_is_always_allowed():
 
 
 def test_a_block_causal_model_counts_its_blocks_from_the_canvas_start():
-    state = State.of(torch.tensor([1, 1, 1, *[MASK] * 5]), MASK, 4, 0, from_zero=True)
+    state = State.of([torch.tensor([1, 1, 1, *[MASK] * 5])], MASK, 4, 0, from_zero=True)
     open_windows(state, 4)
     assert span(state) == (3, 4)
     assert int(state.num_windows) == 2

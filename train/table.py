@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from time import perf_counter
@@ -28,7 +29,7 @@ PAPER = Grid(
     policies=("keep", "suppress", "last"),
 )
 SHORT = Grid(scores=("confidence",), policies=("keep",), selections=(EB, "eb(1)", THRESHOLD, TOP))
-LENGTHS = {"words": 28, "code": 32, "latin": 24, "sudoku": 24, "sums": 48}  # else LIST
+LENGTHS = {"words": 32, "code": 32, "latin": 24, "sudoku": 24, "sums": 48}  # else LIST
 LIST = 16
 
 
@@ -40,13 +41,16 @@ def cells_of(task: str) -> list[Cell]:
     return list(dict.fromkeys([*PAPER.cells(), *sweep]))
 
 
-def measure(folder: Path, task: str, count: int) -> dict[str, Any]:
-    """One task in all its cells."""
-    series = Series(task, count, LENGTHS.get(task, LIST))
-    begin = perf_counter()
-    report = Report.of(series, gathered(list(compare(folder, series, cells_of(task)))))
-    print(f"{task}: {perf_counter() - begin:.0f} s", file=sys.stderr, flush=True)
-    return report.record()
+def measure(folder: Path, tasks: Sequence[str], count: int) -> dict[str, Any]:
+    """All tasks, each in all its cells."""
+    studies = {Series(task, count, LENGTHS.get(task, LIST)): cells_of(task) for task in tasks}
+    parts, begin = [], perf_counter()
+    for part in compare(folder, studies):
+        parts.append(part)
+        done = f"{part.series.task} {part.places.start}..{part.places.stop - 1}"
+        print(f"{done}: {perf_counter() - begin:.0f} s", file=sys.stderr, flush=True)
+    found = gathered(parts)
+    return {series.task: Report.of(series, found[series]).record() for series in studies}
 
 
 def main() -> None:
@@ -61,9 +65,7 @@ def main() -> None:
         "versions": {"unmask": __version__, "torch": torch.__version__},
         "gammas": GAMMAS,
         "paper": asdict(PAPER),
-        "tasks": {
-            task: measure(arguments.model, task, arguments.problems) for task in arguments.tasks
-        },
+        "tasks": measure(arguments.model, arguments.tasks, arguments.problems),
     }
     arguments.output.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 

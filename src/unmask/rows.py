@@ -43,15 +43,19 @@ class Rows:
         self.identities: list[int] = []  # of the rows, for caches: never used twice
         self.generators: list[torch.Generator] = []
         self._state: State | None = None
-        self._arrived: list[State] = []
+        self._arrived: list[Tensor] = []  # canvases
         self._tail = EosTail(settings.eos, self.spec)
 
     @property
     def state(self) -> State:
         """Of all rows; those that came since it was last asked for join together."""
         if self._arrived:
+            from_zero = self.spec.block is not None
+            mask, trail = self.spec.mask_id, self.needs.trail
+            new = State.of(self._arrived, mask, self.block, trail, from_zero)
+            open_windows(new, self.block)
             known = [self._state] if self._state is not None and len(self._state) else []
-            self._state, self._arrived = State.joined(known + self._arrived), []
+            self._state, self._arrived = State.joined([*known, new]), []
         assert self._state is not None, "no row was admitted yet"
         return self._state
 
@@ -59,12 +63,8 @@ class Rows:
         return len(self.keys)
 
     def admit(self, request: Request, key: int) -> None:
-        """Take in one more row and open its first window."""
-        canvas = request.canvas.to(self.model.device)
-        from_zero = self.spec.block is not None
-        row = State.of(canvas, self.spec.mask_id, self.block, self.needs.trail, from_zero)
-        open_windows(row, self.block)
-        self._arrived.append(row)
+        """Take in one more row."""
+        self._arrived.append(request.canvas.to(self.model.device))
         self.keys.append(key)
         self.lengths.append(request.length)
         self.identities.append(next(_IDENTITIES))

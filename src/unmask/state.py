@@ -55,35 +55,43 @@ class State:
 
     @classmethod
     def of(
-        cls, canvas: Tensor, mask_id: int, block: int | None, trail: int, from_zero: bool = False
+        cls,
+        canvases: Sequence[Tensor],
+        mask_id: int,
+        block: int | None,
+        trail: int,
+        from_zero: bool = False,
     ) -> State:
-        """One row, before its first window is opened."""
-        masked = (canvas == mask_id)[None]
-        holes = masked[0].nonzero()[:, 0]
-        origin, end = int(holes[0]), int(holes[-1]) + 1
-        grid = 0 if from_zero else origin
-        windows = len(torch.unique((holes - grid) // (block or end - grid)))
-        size, device = (1, len(canvas)), canvas.device
-
-        def number(value: int) -> Tensor:
-            return torch.tensor([value], device=device)
+        """A row for each canvas, before its first window is opened."""
+        device = canvases[0].device
+        length = torch.tensor([len(canvas) for canvas in canvases], device=device)
+        tokens = torch.nn.utils.rnn.pad_sequence(list(canvases), batch_first=True)
+        place = torch.arange(tokens.shape[-1], device=device)
+        masked = (tokens == mask_id) & (place < length[:, None])
+        origin = masked.to(torch.uint8).argmax(-1)
+        end = tokens.shape[-1] - masked.flip(-1).to(torch.uint8).argmax(-1)
+        grid = torch.zeros_like(origin) if from_zero else origin
+        width = end - grid if block is None else torch.full_like(origin, block)
+        window = (place - grid[:, None]).clamp_min(0) // width[:, None]
+        filled = torch.zeros_like(tokens).scatter_reduce(-1, window, masked.long(), "amax")
+        zero = torch.zeros_like(origin)
 
         def cells(name: str, *more: int, dtype: torch.dtype = torch.int64) -> Tensor:
-            return torch.full((*size, *more), _FILL[name], dtype=dtype, device=device)
+            return torch.full((*tokens.shape, *more), _FILL[name], dtype=dtype, device=device)
 
         return cls(
-            length=number(len(canvas)),
-            origin=number(origin),
-            end=number(end),
-            grid=number(grid),
-            start=number(origin),
-            stop=number(origin),
-            step=number(0),
-            opened=number(0),
-            num_windows=number(windows),
-            nfe=number(0),
-            idle=number(0),
-            tokens=canvas[None].clone(),
+            length=length,
+            origin=origin,
+            end=end,
+            grid=grid.clone(),
+            start=origin.clone(),
+            stop=origin.clone(),
+            step=zero,
+            opened=zero.clone(),
+            num_windows=filled.sum(-1),
+            nfe=zero.clone(),
+            idle=zero.clone(),
+            tokens=tokens,
             masked=masked,
             given=~masked,
             answer=masked.clone(),

@@ -131,11 +131,12 @@ def test_the_demo_compares_rules_on_held_out_problems(monkeypatch, tmp_path, cap
 
     small = cells.Grid(scores=("confidence",), lams=(0.0, 5.0), selections=(cells.EB,))
     monkeypatch.setattr(cells, "Grid", lambda: small)
-    monkeypatch.setattr(cells, "GAMMAS", ("0.1", "1"))
+    monkeypatch.setattr(cells, "FAST_GAMMAS", ("0.1", "1"))
     asked = ["demo", "--problems", "6", "--output", str(tmp_path / "demo"), "--colour", "never"]
     assert main(asked) == 0
     out = capsys.readouterr().out
-    assert "6 held-out problems, 32 tokens each" in out
+    assert "What it can do: one token per forward in blocks of 16" in out
+    assert "6 held-out problems, 24 tokens each" in out
     assert "full window, EOS suppressed" in out
     assert "blocks of 16, EOS kept" in out
     assert "gamma sweep" in out

@@ -11,7 +11,7 @@ from checkpoints import make_llada
 from unmask import decode_many, load
 from unmask.embedded import compare as comparison
 from unmask.embedded.cells import EB, THRESHOLD, TOP, Cell
-from unmask.embedded.compare import Outcome, Series, compare, decode_cells, gathered
+from unmask.embedded.compare import Outcome, Part, Series, compare, decode_cells, gathered
 from unmask.models.remembered import Remembered
 from unmask.tasks import TASKS
 
@@ -115,19 +115,22 @@ def test_parts_are_gathered_in_the_order_of_the_problems():
     cell = Cell("confidence", 0.0, TOP)
     some = [Outcome(False, number, number, number, str(number)) for number in range(5)]
     parts = [(range(2, 4), some[2:4]), (range(4, 5), some[4:]), (range(2), some[:2])]
-    assert gathered([(part, {cell: each}) for part, each in parts]) == {cell: some}
+    found = gathered([Part(SERIES, places, {cell: each}) for places, each in parts])
+    assert found == {SERIES: {cell: some}}
 
 
 def test_processes_give_what_one_gives(folder, monkeypatch):
     monkeypatch.setattr(comparison, "AT_ONCE", 2)
     series, cells = Series("reverse", 3, LENGTH), [ONE_BY_ONE[0], OTHERS[0]]
-    parts = list(compare(folder, series, cells, workers=2))
-    assert sorted(part.start for part, _ in parts) == [0, 2]
+    other = Series("copy", 1, LENGTH)
+    parts = list(compare(folder, {series: cells, other: cells[:1]}, workers=2))
+    found = gathered(parts)
+    assert sorted((part.series.task, part.places.start) for part in parts) == [
+        ("copy", 0),
+        ("reverse", 0),
+        ("reverse", 2),
+    ]
     model, tokenizer = load(folder, dtype="float32")
     problems, memory = series.problems(), Remembered(model)
-    wanted = [
-        (part, decode_cells(memory, tokenizer, problems[part.start : part.stop], cells, LENGTH))
-        for part in (range(2), range(2, 3))
-    ]
-    assert gathered(parts) == gathered(wanted)
-    assert [len(each) for each in gathered(parts).values()] == [3, 3]
+    assert found[series] == decode_cells(memory, tokenizer, problems, cells, LENGTH)
+    assert found[other] == decode_cells(memory, tokenizer, other.problems(), cells[:1], LENGTH)

@@ -1,4 +1,4 @@
-"""The model inside the package: what holds however well it was trained."""
+"""The model inside the package: an ordinary checkpoint that can do what is said of it."""
 
 from itertools import islice
 
@@ -7,8 +7,12 @@ import torch
 
 import unmask
 from unmask.embedded import DTYPE, FOLDER, LENGTH, NAME
+from unmask.embedded.cells import EB, SAFE, THRESHOLD, Cell
+from unmask.embedded.compare import decode_cells
 from unmask.models.describe import describe, require_folder
 from unmask.models.load import find_folder
+from unmask.models.remembered import Remembered
+from unmask.stats import paired
 from unmask.tasks import TASKS
 
 MEGABYTE = 2**20
@@ -93,3 +97,22 @@ def test_answers_fit_the_usual_length_and_prompts_the_context(tokenizer, task):
         size = len(tokenizer.encode_chat([{"role": "user", "content": problem.prompt}]))
         assert len(tokenizer.encode(problem.answer)) < LENGTH  # an end of turn follows
         assert size + LENGTH <= 128
+
+
+def solved(loaded, task, length, cells, count=100):
+    model, tokenizer = loaded
+    problems = TASKS[task].sample("test", count)
+    found = decode_cells(Remembered(model), tokenizer, problems, cells, length)
+    return [[outcome.solved for outcome in found[cell]] for cell in cells]
+
+
+@pytest.mark.parametrize(("task", "floor"), [("words", 0.85), ("code", 0.7), ("copy", 0.9)])
+def test_one_token_per_forward_in_blocks_solves_the_bulk_of_held_out_problems(loaded, task, floor):
+    (right,) = solved(loaded, task, 32, [SAFE])
+    assert sum(right) >= floor * len(right)
+
+
+@pytest.mark.parametrize("selection", [EB, THRESHOLD])
+def test_swd_gains_over_the_full_window_beyond_chance(loaded, selection):
+    cells = [Cell("entropy", lam, selection) for lam in (0.0, 5.0)]
+    assert paired(*solved(loaded, "words", 24, cells)).interval.low > 0

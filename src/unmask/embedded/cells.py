@@ -12,6 +12,7 @@ TOP, EB, THRESHOLD = "top(1)", "eb(0.1)", "threshold"
 THRESHOLDS = {"confidence": "0.9", "margin": "0.9", "entropy": "-0.4"}  # in the score's own unit
 SCORES = tuple(THRESHOLDS)
 GAMMAS = ("0.0005", "0.005", "0.05", "0.1", "0.5", "1", "2")  # the paper's sweep
+FAST_GAMMAS = GAMMAS[2:]  # those that commit several tokens a forward here
 BLOCK = 16
 
 
@@ -64,9 +65,14 @@ class Grid:
         ]
 
 
-def gamma_sweep(lams: Sequence[float] = (0.0, 1.0, 5.0)) -> list[Cell]:
-    """EB-Sampler on confidence at the paper's gammas: a curve per lam, and three baselines."""
+def gamma_sweep(
+    lams: Sequence[float] = (0.0, 1.0, 5.0), gammas: Sequence[str] = GAMMAS
+) -> list[Cell]:
+    """EB-Sampler on confidence at the paper's gammas: a curve per lam, and two baselines."""
     one = Cell("confidence", 0.0, EB)
     curves = [replace(one, lam=lam) for lam in lams]
     curves += [replace(one, eos="suppress"), replace(one, block=BLOCK)]
-    return [replace(curve, selection=f"eb({gamma})") for curve in curves for gamma in GAMMAS]
+    return [replace(curve, selection=f"eb({gamma})") for curve in curves for gamma in gammas]
+
+
+SAFE = Cell("confidence", 0.0, TOP, BLOCK)  # one token per forward, in blocks

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -53,25 +53,41 @@ class Series:
 Outcomes = dict[Cell, list[Outcome]]
 
 
+@dataclass(frozen=True)
+class Part:
+    """Some problems of a series, in all of its cells."""
+
+    series: Series
+    places: range
+    outcomes: Outcomes
+
+
 def compare(
-    folder: Path, series: Series, cells: Sequence[Cell], workers: int | None = None
-) -> Iterator[tuple[range, Outcomes]]:
-    """Decode every problem in every cell; yields the outcomes of some problems at a time.
+    folder: Path, studies: Mapping[Series, Sequence[Cell]], workers: int | None = None
+) -> Iterator[Part]:
+    """Decode every problem of each series in each of its cells, some problems at a time.
 
     Each worker is a process with one thread: small matrices do not gain from more.
     """
-    parts = [range(i, min(i + AT_ONCE, series.count)) for i in range(0, series.count, AT_ONCE)]
+    parts = [
+        (series, tuple(cells), range(i, min(i + AT_ONCE, series.count)))
+        for series, cells in studies.items()
+        for i in range(0, series.count, AT_ONCE)
+    ]
     workers = min(workers or cores(), len(parts))
     with ProcessPoolExecutor(workers, get_context("spawn"), _set_up, (folder,)) as pool:
-        jobs = {pool.submit(_decode, series, tuple(cells), part): part for part in parts}
-        for job in as_completed(jobs):
-            yield jobs[job], job.result()
+        for job in as_completed([pool.submit(_decode, *part) for part in parts]):
+            yield job.result()
 
 
-def gathered(parts: Sequence[tuple[range, Outcomes]]) -> Outcomes:
-    """All parts in the order of the problems."""
-    found = sorted(parts, key=lambda part: part[0].start)
-    return {cell: [each for _, part in found for each in part[cell]] for cell in found[0][1]}
+def gathered(parts: Sequence[Part]) -> dict[Series, Outcomes]:
+    """Of every series all outcomes, in the order of its problems."""
+    found: dict[Series, Outcomes] = {}
+    for part in sorted(parts, key=lambda part: part.places.start):
+        known = found.setdefault(part.series, {cell: [] for cell in part.outcomes})
+        for cell, outcomes in part.outcomes.items():
+            known[cell] += outcomes
+    return found
 
 
 def cores() -> int:
@@ -88,10 +104,10 @@ def _set_up(folder: Path) -> None:
     _LOADED.append((Remembered(model), tokenizer))
 
 
-def _decode(series: Series, cells: tuple[Cell, ...], part: range) -> Outcomes:
+def _decode(series: Series, cells: tuple[Cell, ...], places: range) -> Part:
     model, tokenizer = _LOADED[0]
-    problems = series.problems()[part.start : part.stop]
-    return decode_cells(model, tokenizer, problems, cells, series.length)
+    problems = series.problems()[places.start : places.stop]
+    return Part(series, places, decode_cells(model, tokenizer, problems, cells, series.length))
 
 
 def decode_cells(
@@ -105,11 +121,12 @@ def decode_cells(
     model.forget()
     batch, owner = Batch(model), {}
     prompts = [tokenizer.encode_chat([{"role": "user", "content": p.prompt}]) for p in problems]
+    first = Settings(Rule.parse(cells[0].rule))
+    requests = [prompt_request(model.spec, prompt, length, first) for prompt in prompts]
     for cell in cells:
         settings = Settings(Rule.parse(cell.rule), cell.block, cell.eos)
-        for place, prompt in enumerate(prompts):
-            request = prompt_request(model.spec, prompt, length, settings)
-            owner[batch.admit(request)] = cell, place
+        for place, request in enumerate(requests):
+            owner[batch.admit(replace(request, settings=settings))] = cell, place
     found: dict[tuple[Cell, int], Outcome] = {}
 
     def finish(key: int, ids: list[int], nfe: int, nfe_eos: int) -> None:

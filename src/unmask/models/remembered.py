@@ -10,7 +10,7 @@ from unmask.models.base import Canvas, Hidden, read_at
 from unmask.models.pretrained import Pretrained
 
 ROWS = 64  # of one forward: more would not fit the processor's cache
-MOST_BYTES = 2**30  # of hidden states, before all are forgotten
+MOST_BYTES = 3 * 2**29  # of hidden states, before all are forgotten
 
 Key = tuple[int, bytes]  # the first position that is kept, and the canvas
 
