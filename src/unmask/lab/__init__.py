@@ -1,0 +1,1 @@
+"""Benchmarks of real models: how problems are asked, and how answers are judged."""
