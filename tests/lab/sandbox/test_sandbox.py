@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -10,11 +11,13 @@ import sys
 import time
 from collections.abc import Callable
 from itertools import count, islice
+from pathlib import Path
 from threading import Thread
 
 import pytest
 from sandboxes import BACKENDS, QUICK, children, judged, sandbox_or_skip
 
+from unmask.lab import sandbox as package
 from unmask.lab.sandbox import (
     Limits,
     Program,
@@ -23,6 +26,7 @@ from unmask.lab.sandbox import (
     UnsandboxedWarning,
     backends,
     confine,
+    landlock,
 )
 from unmask.lab.sandbox import sandbox as module
 from unmask.lab.sandbox.processes import descendants
@@ -72,6 +76,14 @@ def test_bubblewrap_that_does_not_work_is_found_out_and_quoted(path):
         SandboxError, match=r"does not work here.*No permissions to create new name"
     ):
         Sandbox("bwrap")
+
+
+def test_the_warning_tells_what_the_fallback_leaves_open(monkeypatch):
+    monkeypatch.setattr(os, "geteuid", lambda: 1)
+    monkeypatch.setattr(landlock, "version", lambda: 0)
+    monkeypatch.setattr(backends, "refusals", lambda: b"")
+    with pytest.warns(UnsandboxedWarning, match=r"reaches every file .* and the network and your"):
+        Sandbox("rlimit")
 
 
 def test_root_never_falls_back_without_leave(monkeypatch):
@@ -199,6 +211,15 @@ def test_one_sandbox_serves_many_threads(any_sandbox):
     for thread in threads:
         thread.join()
     assert [verdict.passed for verdict in verdicts] == [True] * 4
+
+
+def test_the_example_of_the_docs_runs(any_sandbox, monkeypatch, capsys):
+    monkeypatch.setattr(package, "Sandbox", lambda: any_sandbox)
+    page = Path(__file__).parents[3] / "docs/sandbox.md"
+    example, *others = re.findall(r"```py\n(.*?)```", page.read_text(), re.DOTALL)
+    assert not others
+    exec(example, {})
+    assert capsys.readouterr().out == f"True passed {any_sandbox.backend}\n"
 
 
 # When we are the ones who die

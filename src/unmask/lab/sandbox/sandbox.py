@@ -113,10 +113,13 @@ def _fallback(trouble: str, allow_unsandboxed: bool) -> Backend:
         )
     if root:
         backends.check_readable_by_others(Path(os.__file__).resolve().parent)
-    files = "" if landlock.version() else ", and reaches every file that you can"
-    message = f"{why}model-written code runs without namespaces, under limits alone{files}"
+    backend = backends.rlimit()
+    open_to_it = [] if landlock.version() else ["every file that you can read or write"]
+    open_to_it += [] if backend.filter else ["the network and your other processes"]
+    reach = f", and reaches {' and '.join(open_to_it)}" if open_to_it else ""
+    message = f"{why}model-written code runs without namespaces, under limits alone{reach}"
     warnings.warn(message, UnsandboxedWarning, stacklevel=3)
-    return backends.rlimit()
+    return backend
 
 
 def _run(backend: Backend, limits: Limits, program: Program) -> Verdict:
