@@ -1,0 +1,73 @@
+"""What is judged, under which limits, and the verdict."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Literal
+
+from unmask.errors import UnmaskError
+
+Reason = Literal[
+    "passed",
+    "wrong",  # an assertion of the tests failed
+    "error",  # the code does not load, or a call or a test raised
+    "no such function",
+    "timeout",  # of the wall clock or of CPU time
+    "memory",
+    "crashed",  # the candidate's process ended
+    "bad reply",  # an answer that is too large, or none that the protocol knows
+]
+MB = 1 << 20
+
+
+class SandboxError(UnmaskError):
+    """A program that could not be judged, through no fault of what the model wrote."""
+
+
+class UnsandboxedWarning(UserWarning):
+    """Model-written code runs with limits alone: no namespace hides files, network, processes."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits of one judgement: seconds, bytes and counts."""
+
+    wall: float = 10.0  # seconds from when the candidate gets its code
+    cpu: int = 3  # seconds of CPU time, of each process
+    memory: int = 512 * MB  # of each process, and of all the candidate's processes together
+    processes: int = 16  # and threads
+    file: int = 16 * MB  # of each file; with bwrap, of all files together
+    output: int = 64 << 10  # printed bytes that are kept
+    reply: int = 8 * MB  # bytes of one answer
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            if getattr(self, field.name) <= 0:
+                number = getattr(self, field.name)
+                raise SandboxError(f"limit {field.name} must be > 0, got {number}")
+
+
+@dataclass(frozen=True)
+class Program:
+    """What the model wrote, and the tests that it must not see."""
+
+    code: str  # whole; only this reaches the candidate's process
+    tests: str  # source that the judge runs; raises when the candidate is wrong
+    names: tuple[str, ...]  # what the tests use of the code: functions, and classes if need be
+
+    def __post_init__(self) -> None:
+        if isinstance(self.names, str) or not all(map(str.isidentifier, self.names)):
+            raise SandboxError(f"names must be a tuple of identifiers, got {self.names!r}")
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether the tests passed, and what is known about it."""
+
+    passed: bool
+    reason: Reason
+    detail: str  # one line for a human
+    seconds: float  # wall clock, with the start of the processes
+    backend: str  # "bwrap" or "rlimit"
+    log: str  # what the candidate printed, capped; never part of the verdict
+    flagged: bool = False  # objects of the candidate's own took part, as handles: == is False
