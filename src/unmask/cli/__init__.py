@@ -14,7 +14,7 @@ from typing import NoReturn
 from unmask import __version__
 from unmask.errors import UnmaskError
 
-COMMANDS = ("demo", "run", "models", "rules", "theory", "conformance")
+COMMANDS = ("demo", "run", "report", "models", "rules", "theory", "conformance")
 
 
 class OneLineParser(argparse.ArgumentParser):
