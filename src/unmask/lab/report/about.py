@@ -38,7 +38,7 @@ def about(findings: Findings) -> Section:
         _exams(findings),
         _machines(findings),
     ]
-    waiting = [_waiting(each) for each in findings.results.waiting]
+    waiting = [findings.whose(each.trial) + _waiting(each) for each in findings.results.waiting]
     if waiting:
         blocks.append(
             Section(

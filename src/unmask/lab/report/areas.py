@@ -83,9 +83,9 @@ def contests(summaries: Sequence[Summary]) -> list[Contest]:
     for each in summaries:
         groups.setdefault((each.trial.weights, Exam.of(each.trial)), []).append(each)
     found = []
-    for (weights, exam), members in sorted(
-        groups.items(), key=lambda item: (item[0][0], item[0][1].order)
-    ):
+    ranked = sorted(groups, key=lambda key: (groups[key][0].trial.model, key[0], key[1].order))
+    for weights, exam in ranked:
+        members = groups[weights, exam]
         curves, left_out = curves_of(members)
         if curves:
             found.append(Contest(exam, weights, _scored(curves), tuple(left_out)))

@@ -77,6 +77,10 @@ class Findings:
     def model_of(self, trial: Trial) -> Model:
         return next(model for model in self.models if model.weights == trial.weights)
 
+    def whose(self, trial: Trial) -> str:
+        """The model's name before a colon, where there are several."""
+        return f"{trial.model}: " if len(self.models) > 1 else ""
+
     def paper(self, trial: Trial) -> list[Published]:
         """The paper's figures for a trial."""
         return figures(trial, self.model_of(trial).counterpart)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from unmask.facets import Facet, accuracy_bars, accuracy_over_knob
 from unmask.lab.report.blocks import Picture
-from unmask.lab.report.findings import Findings, Model
+from unmask.lab.report.findings import Findings
 from unmask.lab.report.panels import Panel, Setting, exams_of, panels, usual_knobs
 from unmask.lab.report.reading import SCORES, Reading, read, sortable
 from unmask.lab.report.wording import clean, percent
@@ -60,8 +60,9 @@ def _speeds(findings: Findings) -> list[Plot]:
             groups.setdefault((curve.setting, reading.score, reading.kind), []).append(drawn)
         model = next(model for model in findings.models if model.weights == contest.weights)
         for (setting, score, kind), curves in groups.items():
-            where = _where(findings, model, setting)
-            title = f"{contest.exam.words(findings.exams)}, {where}"
+            title = f"{contest.exam.words(findings.exams)}, {setting.words()}"
+            if len(findings.models) > 1:
+                title = f"{model.title}: {title}"
             what = f"{score} | {kind}, numbers: {_argument(kind)}"
             caption = f"Accuracy against forward passes, {title} ({what})"
             picture = Picture(f"speed-{_slug(contest.exam.task)}", caption, _told(caption, curves))
@@ -121,7 +122,9 @@ def _variants(panel: Panel, baseline: Reading) -> list[str]:
 
 def _bars(findings: Findings, members: Sequence[Panel], title: str) -> Plot | None:
     """Accuracy by selection: a panel per task, a group per selection, a bar per lam."""
-    readings = [reading for panel in members for reading in panel.split()[0]]
+    readings = [r for panel in members for r in panel.split()[0] if not r.problem]
+    if not readings:
+        return None
     counts = Counter(_plain_score(reading) for reading in readings)
     score = max(counts, key=lambda name: (counts[name], -_rank(name)))
     chosen = [reading for reading in readings if _plain_score(reading) == score]
@@ -178,11 +181,6 @@ def _point(each: Summary, knob: str) -> Point:
 
 def _lam_label(reading: Reading) -> str:
     return f"lam {show(reading.lam)}" + (f", {reading.variant}" if reading.variant else "")
-
-
-def _where(findings: Findings, model: Model, setting: Setting) -> str:
-    name = f"{model.title}: " if len(findings.models) > 1 else ""
-    return name + setting.words()
 
 
 def _argument(kind: str) -> str:

@@ -15,9 +15,7 @@ SHARES = (
     "decision is all that is not the model's forward: reductions, KL, ranking and bookkeeping. "
     "Memory is the graphics card's where one was used, else that of the process."
 )
-PAPERS = (
-    "The paper's KL time is the divergence alone; its hardware and batch size differ from ours."
-)
+PAPERS = "The paper's KL time is the divergence alone; its hardware and batch size may not be ours."
 
 
 def every_trial(findings: Findings) -> Section:

@@ -54,7 +54,7 @@ def _chance(findings: Findings) -> str:
     left = Counter(pair.tone for pair in pairs if pair.holm < LEVEL)
     return (
         "The intervals and the stars are not corrected for the number of comparisons: without any "
-        f"effect about {LEVEL * len(pairs):.0f} of {len(pairs)} would exclude 0 by chance. "
+        f"effect about {LEVEL * len(pairs):.2g} of {len(pairs)} would exclude 0 by chance. "
         "Corrected by Holm's method, which holds however the comparisons depend on each other, "
         f"{left['gain']} of the gains and {left['loss']} of the losses keep p < {LEVEL:g}. A "
         "bootstrap interval over few discordant examples is too narrow; there p decides."
@@ -82,8 +82,7 @@ def _where(findings: Findings, pair: Pair) -> str:
     """Task and setting, and the baseline where it is not the same rule at lam 0."""
     trial = pair.second.trial
     text = f"{Exam.of(trial).words(findings.exams)}, {findings.where(trial)}"
-    if len(findings.models) > 1:
-        text = f"{findings.model_of(trial).title}: {text}"
+    text = findings.whose(trial) + text
     if pair.other_knob or findings.comparisons.baseline is not None:
         text += f", against {pair.first.trial.rule}"
     return text
@@ -97,5 +96,6 @@ def _refused(findings: Findings) -> tuple[Block, ...]:
     items = []
     for key, reason in findings.comparisons.refused.items():
         trial = trials[key]
-        items.append(f"{trial.task}: {trial.rule}, {findings.where(trial)}: {reason}")
+        place = f"{findings.whose(trial)}{trial.task}"
+        items.append(f"{place}: {trial.rule}, {findings.where(trial)}: {reason}")
     return (Section("Not compared", (Items(tuple(items)),)),)
