@@ -87,10 +87,10 @@ def test_a_baseline_is_grey_and_other_rules_are_not(tmp_path):
 
 
 def test_many_curves_all_look_different(tmp_path):
-    from unmask.plots import _styles
+    from unmask.plots import styles
 
     curves = list(many(12))
-    looks = [{**style, "zorder": 0} for style in _styles(curves)]
+    looks = [{**style, "zorder": 0} for style in styles(curves)]
     assert all(one != other for one, other in combinations(looks, 2))
     assert {curve.label for curve in curves} <= set(texts(draw(tmp_path, curves)))
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unmask.errors import RequestError
-from unmask.stats import Interval, bootstrap_mean, mcnemar, paired, wilson
+from unmask.stats import Interval, bootstrap_mean, holm, mcnemar, paired, wilson
 
 outcomes = st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=60)
 
@@ -197,3 +197,28 @@ def test_what_cannot_be_compared_is_refused_in_one_line(compare, message):
     with pytest.raises(RequestError, match=message) as error:
         compare()
     assert "\n" not in str(error.value)
+
+
+# Several tests at once
+
+
+def test_holm_multiplies_the_smallest_p_by_their_number():
+    assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
+
+
+def test_holm_never_exceeds_1_and_never_lowers_a_p():
+    ps = [0.5, 0.9, 0.2, 1.0]
+    assert holm(ps) == pytest.approx([1.0, 1.0, 0.8, 1.0])
+
+
+def test_holm_leaves_a_single_p_alone():
+    assert holm([0.02]) == [0.02]
+    assert holm([]) == []
+
+
+def test_holm_keeps_the_order_of_the_tests():
+    ps = [0.2, 0.001, 0.04, 0.03]
+    found = holm(ps)
+    assert sorted(range(4), key=lambda i: ps[i]) == sorted(
+        range(4), key=lambda i: (found[i], ps[i])
+    )

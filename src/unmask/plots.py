@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from unmask.errors import RequestError, UnmaskError
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
@@ -82,30 +84,42 @@ class Curve:
             raise RequestError(f"the curve {self.label!r} has no points")
 
 
-def accuracy_against_forwards(curves: Sequence[Curve], title: str, file: Path) -> None:
+def accuracy_against_forwards(curves: Sequence[Curve], title: str, *files: Path) -> None:
     """Write a figure of accuracy, with its intervals, against mean NFE: up and left is better.
 
-    The file's suffix, .svg, .png or .pdf, decides what is written. The same numbers give the same
+    A file's suffix, .svg, .png or .pdf, decides what is written. The same numbers give the same
     bytes with one version of matplotlib; no window is opened and no global state is left behind.
     """
-    kind = file.suffix.lower()
-    if kind not in DATES:
-        raise RequestError(f"a figure ends in {', '.join(DATES)}, got {file.name!r}")
+    with sheet(files, len(curves)) as figure:
+        axes = figure.add_subplot()
+        lines = [_draw(axes, c, **style) for c, style in zip(curves, styles(curves), strict=True)]
+        furnish(axes, title)
+        axes.set_xlabel("mean forward passes per problem (NFE)")
+        add_legend(figure, lines)
+        figure.draw_without_rendering()  # settles the layout, so that pixels can be compared
+        figure.set_layout_engine("none")
+        _write_knobs(axes, curves, lines)
+
+
+@contextmanager
+def sheet(
+    files: Sequence[Path], curves: int, width: float = 6.0, height: float = 4.0
+) -> Iterator[Figure]:
+    """A figure in the style of the house, written to the files once it is drawn."""
+    for file in files:
+        if file.suffix.lower() not in DATES:
+            raise RequestError(f"a figure ends in {', '.join(DATES)}, got {file.name!r}")
     if not curves:
         raise RequestError("a figure needs at least one curve, got none")
     matplotlib = _matplotlib()
     from matplotlib.figure import Figure
 
     with matplotlib.style.context("default"), matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=(6.0, 4.0), dpi=100, layout="constrained")
-        axes = figure.add_subplot()
-        lines = [_draw(axes, c, **style) for c, style in zip(curves, _styles(curves), strict=True)]
-        _furnish(axes, title)
-        _add_legend(figure, lines)
-        figure.draw_without_rendering()  # settles the layout, so that pixels can be compared
-        figure.set_layout_engine("none")
-        _write_knobs(axes, curves, lines)
-        figure.savefig(file, format=kind[1:], dpi=200, metadata=DATES[kind])
+        figure = Figure(figsize=(width, height), dpi=100, layout="constrained")
+        yield figure
+        for file in files:
+            kind = file.suffix.lower()
+            figure.savefig(file, format=kind[1:], dpi=200, metadata=DATES[kind])
 
 
 def _matplotlib() -> Any:
@@ -117,7 +131,7 @@ def _matplotlib() -> Any:
     return matplotlib
 
 
-def _styles(curves: Sequence[Curve]) -> Iterator[dict[str, Any]]:
+def styles(curves: Sequence[Curve]) -> Iterator[dict[str, Any]]:
     """How each curve looks: colour, line and marker all tell curves apart."""
     seen = {True: 0, False: 0}
     for i, curve in enumerate(curves):
@@ -148,9 +162,9 @@ def _draw(axes: Axes, curve: Curve, **style: Any) -> Line2D:
     return line
 
 
-def _furnish(axes: Axes, title: str) -> None:
+def furnish(axes: Axes, title: str) -> None:
+    """Title, a scale of accuracy, and lines to read it by."""
     axes.set_title(title, loc="left", fontsize=10, pad=10, wrap=True)
-    axes.set_xlabel("mean forward passes per problem (NFE)")
     axes.set_ylabel("accuracy (%)")
     axes.grid(axis="y", color="#E6E6E6", linewidth=0.6)
     axes.set_axisbelow(True)
@@ -160,9 +174,9 @@ def _furnish(axes: Axes, title: str) -> None:
     axes.set_yticks([y for y in axes.get_yticks() if max(0, bottom) <= y <= min(100, top)])
 
 
-def _add_legend(figure: Figure, lines: Sequence[Line2D]) -> None:
+def add_legend(figure: Figure, lines: Sequence[Artist], most: int = 3) -> None:
     """Below the axes, where no data is, in as many columns as fit."""
-    for columns in range(min(3, len(lines)), 0, -1):
+    for columns in range(min(most, len(lines)), 0, -1):
         legend = figure.legend(
             handles=lines,
             loc="outside lower center",

@@ -118,6 +118,19 @@ def mcnemar(only_first: int, only_second: int) -> float:
     return min(1.0, 2 * total / (1 << discordant))
 
 
+def holm(ps: Sequence[float]) -> list[float]:
+    """Corrected p of several tests at once, in their order; holds however they depend.
+
+    The i-th smallest of n becomes the largest of (n - j) p_j for j <= i: rejecting what stays below
+    a level keeps the chance of any false rejection below it.
+    """
+    found, most = [0.0] * len(ps), 0.0
+    for place, i in enumerate(sorted(range(len(ps)), key=lambda i: ps[i])):
+        most = max(most, min(1.0, (len(ps) - place) * ps[i]))
+        found[i] = most
+    return found
+
+
 def _wilson_low(successes: int, trials: int, z: float) -> float:
     """The smaller root, as the product of both over the larger: exactly 0 at no successes."""
     share, half = successes / trials, z / (2 * trials)

@@ -1,0 +1,143 @@
+"""What was run, on what, and what is missing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from unmask.lab.report.blocks import Block, Items, Section, Table, Text, cells, columns
+from unmask.lab.report.findings import Findings, Model
+from unmask.lab.report.gather import Waiting
+from unmask.lab.report.panels import Exam, Setting
+from unmask.lab.report.wording import counted, duration, listed, percent
+
+READING = (
+    "acc is the share of examples solved by this project's scorers, in percent; compat the share "
+    "by the rules of the paper's protocol, from the same text. [ ] is Wilson's 95% interval.",
+    "NFE is the mean number of forward passes for an example over the whole window; NFE to EOS "
+    "counts them until everything before the first end token is fixed.",
+    "Tokens per forward are nominal (all positions / NFE) or effective (tokens before the first "
+    "end token / NFE to EOS); each is the mean over examples.",
+    "EOS is the share of end tokens among what was written; cut off, the share of examples that "
+    "did not end within their length.",
+    "A difference is paired over the same examples, in points, with its 95% bootstrap interval "
+    "and the exact p of McNemar's test; * where the interval excludes 0.",
+)
+WHOSE = {
+    "embedded": "unmask's own small model; the paper has no figures for it",
+    "paper": "the paper's {}, going by its name",
+    "other": "not a model of the paper",
+}
+FACTS = ("device", "system", "python", "torch", "unmask", "commit", "threads", "batch_size")
+
+
+def about(findings: Findings) -> Section:
+    """Models, tasks, machines, time, and trials that are not complete."""
+    blocks: list[Block] = [
+        Text(_in_one_sentence(findings)),
+        _models(findings),
+        _exams(findings),
+        _machines(findings),
+    ]
+    waiting = [findings.whose(each.trial) + _waiting(each) for each in findings.results.waiting]
+    if waiting:
+        blocks.append(
+            Section(
+                "Incomplete trials", (Text("What they have so far is used."), Items(tuple(waiting)))
+            )
+        )
+    blocks.append(Section("How to read the figures", (Items(READING),)))
+    return Section("What was run", tuple(blocks))
+
+
+def _in_one_sentence(findings: Findings) -> str:
+    summaries = findings.summaries
+    total = sum(sum(each.values("seconds_total")) for each in summaries)
+    decided = sum(sum(each.values("seconds_decision")) for each in summaries)
+    share = f", {percent(decided / total)}% of it in the decision" if total else ""
+    tasks = listed(dict.fromkeys(exam.task for exam in findings.exams))
+    return (
+        f"{counted(len(summaries), 'trial')} with "
+        f"{counted(sum(each.count for each in summaries), 'graded example')} of {tasks}. Decoding "
+        f"took {duration(total)}, summed over examples and workers{share}."
+    )
+
+
+def whose(model: Model) -> str:
+    """Whose model it is, and whether the paper has figures for it."""
+    if "embedded" in model.names:
+        return WHOSE["embedded"]
+    if model.counterpart is not None:
+        return WHOSE["paper"].format(model.counterpart)
+    return WHOSE["other"]
+
+
+def _models(findings: Findings) -> Table:
+    rows = []
+    for model in findings.models:
+        trials = [each for each in findings.results.trials if each.weights == model.weights]
+        rows.append(
+            cells(
+                listed(model.names),
+                model.weights,
+                listed(sorted({each.dtype for each in trials})),
+                str(len(trials)),
+                whose(model),
+            )
+        )
+    return Table(
+        "Models",
+        columns("model", "weights", "dtype", "trials", "whose", left=("weights", "dtype", "whose")),
+        tuple(rows),
+    )
+
+
+def _exams(findings: Findings) -> Table:
+    rows = []
+    for exam in findings.exams:
+        members = [each for each in findings.summaries if Exam.of(each.trial) == exam]
+        settings = {Setting.of(each.trial) for each in members}
+        windows = sorted({each.block or 0 for each in settings})
+        counts = sorted({each.count for each in members})
+        rows.append(
+            cells(
+                exam.task,
+                str(exam.version),
+                exam.preset,
+                str(exam.length),
+                str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}",
+                listed(block or "full" for block in windows),
+                listed(sorted({each.eos for each in settings})),
+                "; ".join(sorted({row.grader or "" for each in members for row in each.rows})),
+            )
+        )
+    names = ("task", "version", "preset", "tokens", "examples", "window", "EOS", "graded by")
+    left = ("preset", "window", "EOS", "graded by")
+    return Table("Tasks", columns(*names, left=left), tuple(rows))
+
+
+def _machines(findings: Findings) -> Table:
+    rows = []
+    for machine in findings.results.machines:
+        facts = [_fact(machine.environment, name) for name in FACTS]
+        rows.append(cells(machine.name, *facts, str(len(machine.workers)), str(machine.examples)))
+    names = ("machine", *(name.replace("_", " ") for name in FACTS), "workers", "examples")
+    return Table(
+        "Machines",
+        columns(*names, left=("device", "system", "python", "torch", "unmask", "commit")),
+        tuple(rows),
+        ("A commit with + had local changes; none means that the installed package ran.",),
+    )
+
+
+def _fact(environment: dict[str, Any], name: str) -> str:
+    value = environment.get(name)
+    return "none" if value is None else str(value)
+
+
+def _waiting(each: Waiting) -> str:
+    trial = each.trial
+    text = f"{trial.task}: {trial.rule}, {Setting.of(trial).words()}: "
+    text += f"{each.graded} of {each.most} examples"
+    left = each.decoded - each.graded
+    text += f", and {counted(left, 'answer')} not yet graded" if left else ""
+    return text + (f", {each.twice} of them in a second wording" if each.twice else "")

@@ -1,0 +1,125 @@
+"""A store, read and compared: all that the sections and the JSON are made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from unmask.lab.paper import Published, inconsistencies
+from unmask.lab.report.areas import Contest, contests
+from unmask.lab.report.beside import counterpart_of, figures
+from unmask.lab.report.gather import Results
+from unmask.lab.report.pairs import Comparisons, compare
+from unmask.lab.report.panels import Exam, Setting, exams_of, settings_of
+from unmask.lab.summary import Summary
+from unmask.lab.trial import Trial
+
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Model:
+    """Weights, the names they were asked for by, and the paper's model that they are."""
+
+    weights: str
+    names: tuple[str, ...]
+    counterpart: str | None
+
+    @property
+    def title(self) -> str:
+        return self.names[0]
+
+
+@dataclass(frozen=True)
+class Findings:
+    """Everything is computed once, here."""
+
+    results: Results
+    comparisons: Comparisons
+    contests: tuple[Contest, ...]
+
+    @classmethod
+    def of(cls, results: Results, baseline: str | None = None) -> Findings:
+        """Compare what a store holds."""
+        comparisons = compare(results.summaries, baseline)
+        return cls(results, comparisons, tuple(contests(results.summaries)))
+
+    @property
+    def summaries(self) -> tuple[Summary, ...]:
+        return self.results.summaries
+
+    @cached_property
+    def models(self) -> list[Model]:
+        """By their first names."""
+        names: dict[str, set[str]] = {}
+        for trial in self.results.trials:
+            names.setdefault(trial.weights, set()).add(trial.model)
+        found = [
+            Model(weights, tuple(sorted(each)), counterpart_of(each))
+            for weights, each in names.items()
+        ]
+        return sorted(found, key=lambda model: (model.names, model.weights))
+
+    @cached_property
+    def exams(self) -> list[Exam]:
+        return exams_of(self.summaries)
+
+    @cached_property
+    def settings(self) -> dict[str, list[Setting]]:
+        """Of every model, by its weights."""
+        return {model.weights: settings_of(self.summaries, model.weights) for model in self.models}
+
+    def where(self, trial: Trial) -> str:
+        """A trial's setting in words; what differs among the model's settings is said."""
+        return Setting.of(trial).words(self.settings[trial.weights])
+
+    def model_of(self, trial: Trial) -> Model:
+        return next(model for model in self.models if model.weights == trial.weights)
+
+    def whose(self, trial: Trial) -> str:
+        """The model's name before a colon, where there are several."""
+        return f"{trial.model}: " if len(self.models) > 1 else ""
+
+    def paper(self, trial: Trial) -> list[Published]:
+        """The paper's figures for a trial."""
+        return figures(trial, self.model_of(trial).counterpart)
+
+    @cached_property
+    def shows_paper(self) -> bool:
+        """Whether any figure of the paper stands in the report."""
+        return any(self.paper(trial) for trial in self.results.trials)
+
+    def record(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "report": FORMAT,
+            "store": self.results.name,
+            "baseline": self.comparisons.baseline,
+            "models": [vars(model) for model in self.models],
+            "machines": [vars(machine) for machine in self.results.machines],
+            "incomplete": [
+                {**vars(each), "trial": each.trial.record(), "key": each.trial.key}
+                for each in self.results.waiting
+            ],
+            "trials": [self._trial_record(each) for each in self.summaries],
+            "comparisons": [pair.record() for pair in self.comparisons.made.values()],
+            "not_compared": [
+                {"trial": key, "reason": reason} for key, reason in self.comparisons.refused.items()
+            ],
+            "aup": [scored.record() for contest in self.contests for scored in contest.scored],
+            "aup_left_out": [text for contest in self.contests for text in contest.left_out],
+            "paper_inconsistencies": inconsistencies() if self.shows_paper else [],
+        }
+
+    def _trial_record(self, summary: Summary) -> dict[str, Any]:
+        paper = [
+            {"table": each.table, "acc": each.accuracy, "nfe": each.nfe}
+            for each in self.paper(summary.trial)
+        ]
+        return {
+            **summary.record(),
+            "machines": self.results.machines_of(summary),
+            "graders": sorted({row.grader or "" for row in summary.rows}),
+            "paper": paper,
+        }

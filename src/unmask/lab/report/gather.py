@@ -1,0 +1,129 @@
+"""A store read once: a summary of every trial, and what is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from unmask.errors import LabError
+from unmask.lab.store import Row, Store
+from unmask.lab.summary import Summary
+from unmask.lab.trial import Trial
+
+HEAVY = ("text", "ids")  # what a report has no use for, and what fills the memory
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """A trial with fewer graded examples than it should have."""
+
+    trial: Trial
+    graded: int
+    decoded: int
+    most: int  # graded examples of another trial of the same task and prompts
+    twice: int  # answers to an example that was asked in another wording too
+
+
+@dataclass(frozen=True)
+class Machine:
+    """An environment, and how many graded examples came from it."""
+
+    name: str  # A, B, ...
+    environment: dict[str, Any]
+    workers: tuple[int, ...]
+    examples: int
+
+
+@dataclass(frozen=True)
+class Results:
+    """All that a report rests on."""
+
+    name: str  # of the store's file
+    summaries: tuple[Summary, ...]
+    waiting: tuple[Waiting, ...]
+    machines: tuple[Machine, ...]
+
+    @cached_property
+    def trials(self) -> list[Trial]:
+        return [summary.trial for summary in self.summaries]
+
+    def machines_of(self, summary: Summary) -> str:
+        """The names of the machines that a trial ran on."""
+        workers = {row.worker for row in summary.rows}
+        return "+".join(each.name for each in self.machines if workers & set(each.workers))
+
+
+def gather(file: Path) -> Results:
+    """Read a store; one that holds nothing to report is refused."""
+    with Store(file, create=False) as store:
+        trials = store.trials()
+        rows = {trial.key: [_lean(row) for row in store.rows(trial)] for trial in trials}
+        workers = sorted({row.worker for found in rows.values() for row in found})
+        environments = {worker: store.environment(worker) for worker in workers}
+    if not trials:
+        raise LabError(f"{file} holds no trial; `unmask eval` and `unmask sweep` fill it")
+    graded = {key: [row for row in found if row.grade is not None] for key, found in rows.items()}
+    if not any(graded.values()):
+        decoded = sum(map(len, rows.values()))
+        raise LabError(
+            f"{file} holds {len(trials)} trials with {decoded} answers, none of them graded; the "
+            "command that decoded them also grades them: run it again"
+        )
+    summaries = [Summary.of(each, graded[each.key]) for each in trials if graded[each.key]]
+    most: dict[tuple[str, int, str], int] = {}
+    for trial in trials:
+        prompts = _prompts(trial)
+        most[prompts] = max(most.get(prompts, 0), _distinct(graded[trial.key]))
+    waiting = [
+        Waiting(
+            each,
+            len(graded[each.key]),
+            len(rows[each.key]),
+            most[_prompts(each)],
+            len(rows[each.key]) - _distinct(rows[each.key]),
+        )
+        for each in trials
+        if not len(graded[each.key]) == len(rows[each.key]) == most[_prompts(each)]
+    ]
+    machines = _machines(environments, (row for found in graded.values() for row in found))
+    return Results(file.name, tuple(summaries), tuple(waiting), machines)
+
+
+def _lean(row: Row) -> Row:
+    answer = {name: value for name, value in row.answer.items() if name not in HEAVY}
+    return replace(row, answer=answer)
+
+
+def _distinct(rows: Iterable[Row]) -> int:
+    return len({row.ask.example for row in rows})
+
+
+def _prompts(trial: Trial) -> tuple[str, int, str]:
+    return trial.task, trial.version, trial.preset
+
+
+def _machines(environments: dict[int, dict[str, Any]], rows: Iterable[Row]) -> tuple[Machine, ...]:
+    """Workers with the same environment are one machine."""
+    count = dict.fromkeys(environments, 0)
+    for row in rows:
+        count[row.worker] += 1
+    alike: list[tuple[dict[str, Any], list[int]]] = []
+    for worker, environment in environments.items():
+        for known, workers in alike:
+            if known == environment:
+                workers.append(worker)
+                break
+        else:
+            alike.append((environment, [worker]))
+    return tuple(
+        Machine(_letter(place), known, tuple(workers), sum(count[worker] for worker in workers))
+        for place, (known, workers) in enumerate(alike)
+    )
+
+
+def _letter(place: int) -> str:
+    """A to Z, then A1, B1, ..."""
+    return chr(ord("A") + place % 26) + (str(place // 26) if place >= 26 else "")

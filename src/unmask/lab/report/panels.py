@@ -1,0 +1,185 @@
+"""Trials that may share a table: same model, window and way of decoding."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
+
+from unmask.lab.paper import TASKS
+from unmask.lab.report.reading import FAMILIES, Reading, read, sortable
+from unmask.lab.summary import Summary
+from unmask.lab.trial import Trial
+
+USUAL = {"eb": "0.1", "threshold": "0.9", "top": "1", "klass": "0.9"}  # the paper's knobs
+POLICIES = {"keep": "EOS kept", "suppress": "EOS suppressed", "last": "EOS last"}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """All of a trial but its task and rule."""
+
+    weights: str
+    dtype: str
+    block: int | None
+    eos: str
+    cache: str
+    steps: int | None
+    temperature: float
+    top_p: float
+    top_k: int
+    seed: int
+    decoding: int
+
+    @classmethod
+    def of(cls, trial: Trial) -> Setting:
+        return cls(**{field.name: getattr(trial, field.name) for field in fields(cls)})
+
+    @property
+    def order(self) -> tuple[object, ...]:
+        """Full window first, then blocks from large to small; EOS kept first."""
+        block = -(self.block or 10**9)
+        policy = (self.eos != "keep", self.eos, self.cache != "none", self.cache)
+        return (block, *policy, self.dtype, self.steps or 0, self.temperature, self.top_p,
+                self.top_k, self.seed, self.decoding)  # fmt: skip
+
+    def words(self, others: Iterable[Setting] = ()) -> str:
+        """What is unusual about it, or differs among the others."""
+        settings = list(others)
+        varied = {
+            field.name
+            for field in fields(self)
+            if any(getattr(each, field.name) != getattr(self, field.name) for each in settings)
+        }
+        window = "full window" if self.block is None else f"blocks of {self.block}"
+        said = {
+            "eos": (self.eos != "keep", POLICIES.get(self.eos, f"EOS {self.eos}")),
+            "cache": (self.cache != "none", f"{self.cache} cache" if self.cache != "none" else ""),
+            "dtype": (False, self.dtype),
+            "steps": (self.steps is not None, f"{self.steps or 'no limit of'} steps"),
+            "temperature": (self.temperature != 0, f"temperature {self.temperature:g}"),
+            "top_p": (self.top_p != 1, f"top-p {self.top_p:g}"),
+            "top_k": (self.top_k != 0, f"top-k {self.top_k}"),
+            "seed": (self.seed != 0, f"seed {self.seed}"),
+            "decoding": (False, f"decoding version {self.decoding}"),
+        }
+        shown = [text for name, (unusual, text) in said.items() if unusual or name in varied]
+        return ", ".join(text for text in (window, *shown) if text)
+
+
+@dataclass(frozen=True)
+class Exam:
+    """What is asked: trials of one exam stand in one column."""
+
+    task: str
+    version: int
+    preset: str
+    length: int
+
+    @classmethod
+    def of(cls, trial: Trial) -> Exam:
+        return cls(trial.task, trial.version, trial.preset, trial.length)
+
+    @property
+    def order(self) -> tuple[object, ...]:
+        """The paper's tasks first, in its order."""
+        place = TASKS.index(self.task) if self.task in TASKS else len(TASKS)
+        return (place, self.task, self.version, self.preset, self.length)
+
+    def words(self, others: Iterable[Exam]) -> str:
+        """With its preset and version where they differ among the others."""
+        alike = [each for each in others if each.task == self.task]
+        text = f"{self.task}, {self.length} tokens"
+        if any(each.preset != self.preset for each in alike):
+            text += f", {self.preset}"
+        if any(each.version != self.version for each in alike):
+            text += f", version {self.version}"
+        return text
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Trials of one model in one setting with one family of selections."""
+
+    setting: Setting
+    family: str
+    summaries: tuple[Summary, ...]
+
+    @property
+    def title(self) -> str:
+        return FAMILIES.get(self.family, self.family)
+
+    @property
+    def exams(self) -> list[Exam]:
+        return exams_of(self.summaries)
+
+    def find(self, rule: str, exam: Exam) -> Summary | None:
+        """The trial of a rule on an exam."""
+        for each in self.summaries:
+            if Exam.of(each.trial) == exam and read(each.trial.rule).rule == rule:
+                return each
+        return None
+
+    def readings(self) -> list[Reading]:
+        """Its rules, each once, in the order of a table."""
+        found = {read(each.trial.rule).rule: read(each.trial.rule) for each in self.summaries}
+        return sorted(found.values(), key=lambda reading: reading.order)
+
+    def split(self) -> tuple[list[Reading], list[Reading]]:
+        """Rules with the usual knob for each score and lam; and the others, which are a sweep."""
+        usual = usual_knobs(self.summaries)
+        main: dict[tuple[str, str, float, str], Reading] = {}
+        readings = self.readings()
+        for reading in readings:
+            place = (reading.score, reading.kind, reading.lam, reading.variant)
+            if place not in main or reading.knob == usual[reading.kind]:
+                main[place] = reading
+        chosen = list(main.values())
+        return (
+            sorted(chosen, key=lambda reading: reading.order),
+            [reading for reading in readings if reading not in chosen],
+        )
+
+
+def usual_knobs(summaries: Sequence[Summary]) -> dict[str, str]:
+    """For each kind of selection the knob that stands for it: the paper's, else the commonest."""
+    counts: dict[str, Counter[str]] = {}
+    for each in summaries:
+        reading = read(each.trial.rule)
+        counts.setdefault(reading.kind, Counter())[reading.knob] += 1
+    found = {}
+    for kind, knobs in counts.items():
+        most = max(knobs.values())
+        common = min((knob for knob in knobs if knobs[knob] == most), key=sortable)
+        found[kind] = USUAL[kind] if USUAL.get(kind) in knobs else common
+    return found
+
+
+def exams_of(summaries: Iterable[Summary]) -> list[Exam]:
+    """All that was asked, in the order of the report."""
+    return sorted({Exam.of(each.trial) for each in summaries}, key=lambda exam: exam.order)
+
+
+def settings_of(summaries: Iterable[Summary], weights: str) -> list[Setting]:
+    """All settings of a model, in the order of the report."""
+    found = {Setting.of(each.trial) for each in summaries if each.trial.weights == weights}
+    return sorted(found, key=lambda setting: setting.order)
+
+
+def panels(summaries: Sequence[Summary], weights: str) -> list[Panel]:
+    """The tables of a model."""
+    groups: dict[tuple[Setting, str], list[Summary]] = {}
+    for each in summaries:
+        if each.trial.weights == weights:
+            family = read(each.trial.rule).family
+            groups.setdefault((Setting.of(each.trial), family), []).append(each)
+    order = [*FAMILIES]
+    ranked = sorted(
+        groups,
+        key=lambda key: (
+            key[0].order,
+            order.index(key[1]) if key[1] in order[:-1] else len(order),
+            key[1],
+        ),
+    )
+    return [Panel(setting, family, tuple(groups[setting, family])) for setting, family in ranked]
