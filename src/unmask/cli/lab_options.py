@@ -13,7 +13,7 @@ from unmask.errors import LabError
 
 if TYPE_CHECKING:
     from unmask.lab.benchmarks import Benchmark
-    from unmask.lab.grading import Tools
+    from unmask.lab.grading import Judge, Tools
     from unmask.lab.run import Options, Progress
     from unmask.lab.work import Work
 
@@ -70,17 +70,21 @@ def options_of(arguments: argparse.Namespace) -> Options:
     return Options(arguments.store, tuple(names), arguments.batch_size, arguments.data)
 
 
+def judge_of(arguments: argparse.Namespace, benchmarks: Sequence[Benchmark]) -> Judge | None:
+    """A sandbox, where a task runs code."""
+    if not any(benchmark.runs_code for benchmark in benchmarks):
+        return None
+    from unmask.lab.sandbox import Sandbox
+
+    return Sandbox(allow_unsandboxed=arguments.allow_unsandboxed).judge_many
+
+
 @contextmanager
 def tools_of(arguments: argparse.Namespace, benchmarks: Sequence[Benchmark]) -> Iterator[Tools]:
-    """Graders' tools; a sandbox only where a task runs code."""
+    """What the graders of these tasks use."""
     from unmask.lab.grading import Tools
 
-    judge = None
-    if any(benchmark.runs_code for benchmark in benchmarks):
-        from unmask.lab.sandbox import Sandbox
-
-        judge = Sandbox(allow_unsandboxed=arguments.allow_unsandboxed).judge_many
-    with Tools(judge) as tools:
+    with Tools(judge_of(arguments, benchmarks)) as tools:
         yield tools
 
 

@@ -9,11 +9,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from unmask.cli.lab_options import judge_of
+
 if TYPE_CHECKING:
     from unmask.lab.benchmarks import Benchmark
     from unmask.lab.generations import Generation, Generations
     from unmask.lab.grading import Scorer, Tools
-    from unmask.lab.grading.tools import Judge
     from unmask.lab.scores import Marked
 
 
@@ -76,8 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
     scorers = benchmark.chosen(names)
     examples = benchmark.load(arguments.data)
     found = read_generations(arguments.generations, benchmark.name, examples, arguments.length)
-    judge = _sandbox(arguments.allow_unsandboxed) if benchmark.runs_code else None
-    with Tools(judge, Verifier(arguments.limit)) as tools:
+    with Tools(judge_of(arguments, [benchmark]), Verifier(arguments.limit)) as tools:
         selftest(benchmark, examples, tools)
         marked = list(_marked(benchmark, found, scorers, tools, arguments.preset))
     if arguments.output is not None:
@@ -131,16 +131,3 @@ def _write(file: Path, marked: list[Marked]) -> None:
         file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     except OSError as error:
         raise UnmaskError(f"{file} cannot be written: {error.strerror}") from None
-
-
-def _sandbox(allow_unsandboxed: bool) -> Judge:
-    from importlib import import_module
-
-    from unmask.errors import UnmaskError
-
-    try:
-        sandbox = import_module("unmask.lab.sandbox")
-    except ImportError:
-        raise UnmaskError("programs need unmask.lab.sandbox, which this build lacks") from None
-    judge: Judge = sandbox.Sandbox(allow_unsandboxed=allow_unsandboxed).judge_many
-    return judge

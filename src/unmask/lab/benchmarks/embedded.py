@@ -13,7 +13,7 @@ from unmask.lab.grading.scorer import Ruling, Scorer
 from unmask.lab.grading.tools import Tools
 from unmask.tasks import TASKS, Split
 
-COUNT = 100  # of each task
+COUNT = 200  # of each task
 PRESETS = table(
     Preset(
         name="own",

@@ -14,7 +14,8 @@ from unmask.lab.grading.code import completion, defined, free_names
 from unmask.lab.grading.daedal_code import humaneval_code
 from unmask.lab.grading.response import Response
 from unmask.lab.grading.scorer import Ruling, Scorer
-from unmask.lab.grading.tools import Program, Tools
+from unmask.lab.grading.tools import Tools
+from unmask.lab.sandbox import Program
 
 SOURCE = Source(
     file="humaneval.jsonl",

@@ -17,7 +17,8 @@ from unmask.lab.grading.code import defined, free_names, imports_for, loaded_nam
 from unmask.lab.grading.daedal_code import mbpp_code
 from unmask.lab.grading.response import Response
 from unmask.lab.grading.scorer import Ruling, Scorer
-from unmask.lab.grading.tools import Program, Tools
+from unmask.lab.grading.tools import Tools
+from unmask.lab.sandbox import Program
 
 SOURCE = Source(
     file="mbpp.jsonl",

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from unmask.errors import UnmaskError
 from unmask.lab.grading.response import Response
-from unmask.lab.grading.tools import Program, Tools, Verdict
+from unmask.lab.grading.tools import Tools, Verdict
+from unmask.lab.sandbox import Program
 
 if TYPE_CHECKING:
     from unmask.lab.benchmarks.example import Example

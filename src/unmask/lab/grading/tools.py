@@ -8,15 +8,7 @@ from typing import Protocol
 
 from unmask.errors import UnmaskError
 from unmask.lab.grading.verify import Verifier
-
-
-@dataclass(frozen=True)
-class Program:
-    """Code of a model and the tests that it must pass; `names` are what the tests call of it."""
-
-    code: str
-    tests: str
-    names: tuple[str, ...]
+from unmask.lab.sandbox import Program
 
 
 class Verdict(Protocol):
