@@ -7,9 +7,9 @@ import pytest
 from lab.makers import asks
 from lab.stores import solved, summary, trial
 from unmask.errors import UnknownName
-from unmask.lab.report.pairs import compare, why_not_paired
+from unmask.lab.report.pairs import compare
 from unmask.lab.store import Ask, Row
-from unmask.lab.summary import Summary
+from unmask.lab.summary import Summary, why_not
 from unmask.stats import holm, paired
 
 BASE, SWD = "confidence | eb(0.1)", "confidence | swd(5) | eb(0.1)"
@@ -69,7 +69,7 @@ def test_an_example_under_two_prompts_is_refused_not_paired_by_place():
     twice = [Ask("000", "x"), Ask("000", "y"), Ask("001", "z")]
     first = summary("111", rule=BASE, asked=twice)
     second = summary("11", rule=SWD, asked=[Ask("000", "y"), Ask("001", "z")])
-    assert "two wordings" in why_not_paired(first, second)
+    assert "two wordings" in why_not(first, second)
 
 
 def test_a_threshold_may_have_another_tau_at_lam_0():

@@ -193,3 +193,14 @@ def test_a_missing_store_is_not_made_by_reading(file):
     with pytest.raises(LabError, match="does not exist"):
         Store(file, create=False)
     assert not file.exists()
+
+
+def test_reading_leaves_another_programs_file_alone(file):
+    base = sqlite3.connect(file)
+    base.execute("CREATE TABLE recipes (name TEXT)")
+    base.commit()
+    base.close()
+    before = file.read_bytes()
+    with pytest.raises(LabError, match="cannot be used as a store: no such table: about"):
+        Store(file, create=False)
+    assert file.read_bytes() == before

@@ -10,9 +10,9 @@ from unmask.lab.store import Ask, Row
 from unmask.lab.summary import Comparison, Summary, why_not
 
 
-def summary(solved, asked=None, made=answer, **changes):
+def summary(solved, asked=None, grader="words 1", **changes):
     rows = [
-        Row(ask, made(), {"acc": right, "acc_compat": False}, "words 1", 1)
+        Row(ask, answer(), {"acc": right, "acc_compat": False}, grader, 1)
         for ask, right in zip(asked or asks(len(solved)), solved, strict=True)
     ]
     return Summary.of(trial(**changes), rows)
@@ -56,6 +56,8 @@ def test_trials_are_compared_example_by_example():
         (summary([True], task="code"), "the task is words in one and code in the other"),
         (summary([True, True]), "1 examples, such as 001, were decoded in one of them only"),
         (summary([True], [Ask("000", "x")], preset="paper"), "the prompt of 000 differs"),
+        (summary([True], grader="words 2"), "different versions of the grader"),
+        (summary([True, True], [Ask("000", "x"), Ask("000", "y")]), "two wordings of the prompt"),
     ],
 )
 def test_what_is_not_alike_is_not_compared(other, reason):

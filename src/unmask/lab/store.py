@@ -68,9 +68,10 @@ class Store:
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
             self._base = sqlite3.connect(file, timeout=_BUSY, isolation_level=None)
-            self._base.execute("PRAGMA journal_mode = WAL")
+            if create:
+                self._base.execute("PRAGMA journal_mode = WAL")
             self._base.execute("PRAGMA synchronous = NORMAL")
-            self._set_up()
+            self._set_up() if create else self._check()
         except (OSError, sqlite3.Error) as error:
             raise LabError(f"{file} cannot be used as a store: {error}") from None
         self._worker: int | None = None
@@ -202,14 +203,17 @@ class Store:
         with self._writing() as base:
             for statement in _TABLES.split(";"):
                 base.execute(statement)
-            found = base.execute("SELECT format FROM about").fetchone()
-            if found is None:
+            if base.execute("SELECT format FROM about").fetchone() is None:
                 base.execute("INSERT INTO about VALUES (?)", (FORMAT,))
-            elif found[0] != FORMAT:
-                raise LabError(
-                    f"{self.file} has the format {found[0]}, this unmask writes {FORMAT}; give "
-                    "another --store"
-                )
+        self._check()
+
+    def _check(self) -> None:
+        (found,) = self._base.execute("SELECT format FROM about").fetchone()
+        if found != FORMAT:
+            raise LabError(
+                f"{self.file} has the format {found}, this unmask writes {FORMAT}; give another "
+                "--store"
+            )
 
     def _lives(self, worker: int) -> bool:
         """Whether a worker may still finish what it has: the dead stay dead, others are asked."""

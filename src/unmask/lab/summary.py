@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import fmean
@@ -114,6 +114,10 @@ class Comparison:
 def why_not(first: Summary, second: Summary) -> str | None:
     """The reason why two trials must not be compared, if there is one."""
     one, other = first.trial, second.trial
+    for each in (first, second):
+        names = [row.ask.example for row in each.rows]
+        if len(set(names)) < len(names):
+            return f"{each.trial.rule} answered some examples under two wordings of the prompt"
     for name in ("task", "version", "length"):
         a, b = getattr(one, name), getattr(other, name)
         if a != b:
@@ -130,16 +134,6 @@ def why_not(first: Summary, second: Summary) -> str | None:
                 f"the prompt of {name} differs (presets {one.preset} and {other.preset}); decode "
                 "both with the same preset and data"
             )
+    if {row.grader for row in first.rows} != {row.grader for row in second.rows}:
+        return "they were graded by different versions of the grader; grade them anew"
     return None
-
-
-def pairs_by(
-    summaries: Sequence[Summary], is_baseline: Callable[[Trial], bool]
-) -> list[tuple[Summary, Summary]]:
-    """Every summary with the baseline that differs from it in the rule alone."""
-    found = []
-    for second in summaries:
-        for first in summaries:
-            if first is not second and is_baseline(first.trial) and why_not(first, second) is None:
-                found.append((first, second))
-    return found

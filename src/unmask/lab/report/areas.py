@@ -8,10 +8,9 @@ from typing import Any, Literal
 
 from unmask.errors import LabError
 from unmask.lab.aup import Area, Point, accuracy_at, aup, aup_interval, rate_within
-from unmask.lab.report.pairs import why_not_paired
 from unmask.lab.report.panels import Exam, Setting
 from unmask.lab.report.reading import read
-from unmask.lab.summary import Summary
+from unmask.lab.summary import Summary, why_not
 from unmask.stats import Interval
 
 Speed = Literal["nominal", "effective"]
@@ -110,7 +109,7 @@ def curves_of(summaries: Sequence[Summary]) -> tuple[list[Curve], list[str]]:
     ):
         alike = []
         for each in sorted(members, key=lambda each: read(each.trial.rule).order):
-            reason = why_not_paired(model, each) or _too_slow(each)
+            reason = why_not(model, each) or _too_slow(each)
             if reason is None:
                 alike.append(each)
             else:

@@ -92,7 +92,7 @@ def compare(summaries: Sequence[Summary], baseline: str | None = None) -> Compar
         if first is None:
             reason = f"{wanted or reading.base} was not run in the same setting"
         else:
-            reason = why_not_paired(first, second) or ""
+            reason = why_not(first, second) or ""
         if first is None or reason:
             refused[second.trial.key] = reason
         else:
@@ -110,21 +110,6 @@ def pair_of(first: Summary, second: Summary) -> Pair:
     """One comparison by itself."""
     found = Comparison(first, second)
     return Pair(first, second, found.accuracy(), found.accuracy("acc_compat"))
-
-
-def why_not_paired(first: Summary, second: Summary) -> str | None:
-    """What `why_not` says, and two things more that would make the pairs wrong."""
-    for each in (first, second):
-        names = [row.ask.example for row in each.rows]
-        if len(set(names)) < len(names):
-            return f"{each.trial.rule} answered some examples under two wordings of the prompt"
-    reason = why_not(first, second)
-    if reason is not None:
-        return reason
-    one, other = ({row.grader for row in each.rows} for each in (first, second))
-    if one != other:
-        return "they were graded by different versions of the grader; grade them anew"
-    return None
 
 
 def _known(baseline: str, summaries: Sequence[Summary]) -> str:

@@ -9,11 +9,11 @@ from unmask.lab.report.about import whose
 from unmask.lab.report.beside import SIZES, why_not_the_papers
 from unmask.lab.report.blocks import Block, Section, Text
 from unmask.lab.report.findings import Findings, Model
-from unmask.lab.report.pairs import pair_of, why_not_paired
+from unmask.lab.report.pairs import pair_of
 from unmask.lab.report.panels import Exam, Panel, panels
 from unmask.lab.report.reading import Reading, read
 from unmask.lab.report.score_table import Entry, Line, score_table
-from unmask.lab.summary import Summary
+from unmask.lab.summary import Summary, why_not
 
 ALONE = (
     "No trial of this setting suppresses EOS. Over a full window LLaDA fills the tail with EOS "
@@ -117,5 +117,5 @@ def _entry(findings: Findings, found: Summary) -> Entry:
 def _beside_kept(line: Line, found: Summary) -> Entry:
     """EOS suppressed against EOS kept, under the same rule."""
     kept = line.entries[Exam.of(found.trial)].found
-    reason = why_not_paired(kept, found)
+    reason = why_not(kept, found)
     return Entry(found, [], None if reason else pair_of(kept, found), reason or "")
