@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup demo test format bench train table clean
+.PHONY: setup demo lab test format bench train table clean
 
 setup: $(STAMP)
 
@@ -15,6 +15,10 @@ $(STAMP): pyproject.toml constraints.txt
 
 demo: setup
 	$(BIN)/unmask demo --output build/demo
+
+lab: setup
+	$(BIN)/unmask sweep embedded --workers 2 --store build/lab.sqlite
+	$(BIN)/unmask report build/lab.sqlite --output build/lab-report
 
 test: setup
 	$(BIN)/ruff format --check .
