@@ -25,7 +25,7 @@ SWEEP = [
     "--length",
     "32",
     "--limit",
-    "40",
+    "150",
 ]
 CLOCK = {"seconds_model", "seconds_decision", "seconds_total", "memory_mean", "memory_peak"}
 
@@ -40,24 +40,35 @@ def main() -> None:
     random.seed(given.seed)
     with tempfile.TemporaryDirectory() as folder:
         calm, rough = Path(folder, "calm.sqlite"), Path(folder, "rough.sqlite")
-        begin = time.perf_counter()
-        start(calm, given.workers).wait()
-        usual = time.perf_counter() - begin
-        print(f"undisturbed: {len(contents(calm))} examples in {usual:.1f} s")
+        first, total = timed(calm, given.workers)
+        print(f"undisturbed: {len(contents(calm))} examples in {total:.1f} s, first at {first:.1f}")
         for kill in range(given.kills):
             process = start(rough, given.workers)
+            wait = random.uniform(0.7 * first, first + 2 * (total - first) / given.kills)
             try:
-                process.wait(random.uniform(0.2, 1.0) * usual / 2)
+                process.wait(wait)
                 print(f"kill {kill + 1}: it had ended")
             except subprocess.TimeoutExpired:
                 kill_all(process)
-                print(f"kill {kill + 1}: {len(contents(rough))} examples kept")
+                kept = len(contents(rough))
+                print(f"kill {kill + 1} after {wait:.1f} s: {kept} examples kept", flush=True)
         code = start(rough, given.workers).wait()
         left, right = contents(calm), contents(rough)
         same = sum(left[key] == right.get(key) for key in left)
         print(f"resumed with exit code {code}; {same} of {len(left)} examples are equal, "
               f"{len(right.keys() - left.keys())} too many")  # fmt: skip
         raise SystemExit(code or same != len(left) or len(right) != len(left))
+
+
+def timed(file: Path, workers: int) -> tuple[float, float]:
+    """Seconds until the first example is stored, and until all are."""
+    begin, first = time.perf_counter(), 0.0
+    process = start(file, workers)
+    while process.poll() is None:
+        time.sleep(0.05)
+        if not first and contents(file):
+            first = time.perf_counter() - begin
+    return first, time.perf_counter() - begin
 
 
 def start(file: Path, workers: int) -> subprocess.Popen[bytes]:

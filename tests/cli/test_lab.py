@@ -1,0 +1,108 @@
+"""The commands of the lab, as they are called."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from unmask.cli import main
+from unmask.lab.store import Store
+
+SMALL = ["--task", "copy", "--length", "16", "--block", "full", "--limit", "3"]
+
+
+@pytest.fixture
+def store(tmp_path):
+    return tmp_path / "lab.sqlite"
+
+
+def test_eval_decodes_grades_and_tells(store, capsys):
+    assert main(["eval", *SMALL, "--rule", "confidence | top(1)", "--store", str(store)]) == 0
+    out = capsys.readouterr().out
+    assert "confidence|top(1)" in out
+    assert "100.0" in out
+    assert f"kept in {store}" in out
+    with Store(store, create=False) as found:
+        (trial,) = found.trials()
+        assert len(found.rows(trial)) == 3
+
+
+def test_a_sweep_from_a_file_goes_on_where_it_was(store, tmp_path, capsys):
+    file = tmp_path / "mine.toml"
+    file.write_text(
+        'task = "copy"\nlength = 16\nblock = "full"\nrule = "confidence | top({1,4})"\n'
+    )
+    for limit in ("2", "4"):
+        assert main(["sweep", str(file), "--limit", limit, "--store", str(store)]) == 0
+    assert capsys.readouterr().out.count("confidence|top(4)") == 2
+    with Store(store) as found:
+        assert [len(found.rows(trial)) for trial in found.trials()] == [4, 4]
+
+
+def test_a_dry_run_says_the_cost_and_runs_nothing(store, capsys):
+    assert main(["sweep", "embedded", "--store", str(store), "--dry-run"]) == 0
+    out = capsys.readouterr().out
+    assert "forwards left" in out
+    assert "hours on one A100" in out
+    assert not store.exists()
+
+
+def test_the_sweeps_of_the_package_are_listed(capsys):
+    assert main(["sweep", "--list"]) == 0
+    out = capsys.readouterr().out
+    assert "paper-table1 " in out
+    assert "paper-efficiency" in out
+
+
+def test_tasks_are_listed_and_shown(capsys):
+    assert main(["tasks"]) == 0
+    listed = capsys.readouterr().out
+    assert all(name in listed for name in ("humaneval", "mbpp", "gsm8k", "math500", "words"))
+    assert main(["tasks", "gsm8k"]) == 0
+    assert "lm-eval" in capsys.readouterr().out
+    assert main(["tasks", "gsm8k", "--json"]) == 0
+    assert set(json.loads(capsys.readouterr().out)["presets"]) >= {"paper", "official", "lm-eval"}
+
+
+def test_tuning_tells_its_choice(store, capsys):
+    asked = ["tune", "--task", "copy", "--length", "16", "--block", "full", "--lam", "0"]
+    small = ["--budget", "40", "--calibration", "3", "--held-out", "2", "--nfe", "16"]
+    assert main([*asked, *small, "--store", str(store)]) == 0
+    out = capsys.readouterr().out
+    assert "chosen: confidence | eb(" in out
+    assert "regret" in out
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        (["eval", "--task", "wrods"], "unknown task 'wrods'; did you mean 'words'?"),
+        (["eval", *SMALL, "--rule", "confidence | top({1,2})"], "is a sweep of 2 rules; use"),
+        (["eval", *SMALL, "--workers", "0"], "--workers must be >= 1, got 0"),
+        (["eval", *SMALL, "--batch-size", "0"], "--batch-size must be >= 1, got 0"),
+        (["eval", *SMALL, "--block", "wide"], "--block takes full or numbers"),
+        (["eval", *SMALL, "--block", "64"], "block 64 is larger than the answer of 16"),
+        (["eval", "--task", "words", "--preset", "paper"], "unknown preset of words 'paper'"),
+        (["sweep"], "a sweep needs a task"),
+        (["sweep", "nowhere.toml"], "nowhere.toml cannot be read"),
+        (["sweep", "--task", "words"], "a sweep needs a rule"),
+        (["sweep", *SMALL, "--rule", "top(1)"], "the rule has no score"),
+        (["tune", "--task", "copy", "--lam", "x"], "--lam takes numbers separated by commas"),
+        (["tune", "--task", "copy", "--calibration", "0"], "it may take 1 to"),
+        (["report", "nowhere.sqlite"], "nowhere.sqlite does not exist"),
+    ],
+)
+def test_a_wrong_call_is_one_line(asked, message, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(asked) == 2
+    told = capsys.readouterr().err
+    assert message in told
+    assert told.count("\n") == 1
+
+
+def test_missing_data_says_where_to_get_it(tmp_path, capsys):
+    assert main(["eval", "--task", "gsm8k", "--data", str(tmp_path)]) == 2
+    told = capsys.readouterr().err
+    assert "gsm8k_test.jsonl" in told
+    assert told.count("\n") == 1
