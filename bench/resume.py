@@ -6,6 +6,7 @@ import argparse
 import os
 import random
 import signal
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -15,18 +16,10 @@ from pathlib import Path
 from unmask.lab.store import Store
 
 SWEEP = [
-    "sweep",
-    "--task",
-    "words,sort",
-    "--rule",
-    "confidence|swd({0,5})|eb({0.05,0.5})",
-    "--block",
-    "full,16",
-    "--length",
-    "32",
-    "--limit",
-    "150",
-]
+    "sweep", "--task", "words,sort", "--rule", "confidence|swd({0,5})|eb({0.05,0.5})",
+    "--block", "full,16", "--length", "32", "--limit", "150",
+]  # fmt: skip
+EXAMPLES = 2 * 4 * 2 * 150
 CLOCK = {"seconds_model", "seconds_decision", "seconds_total", "memory_mean", "memory_peak"}
 
 
@@ -40,35 +33,27 @@ def main() -> None:
     random.seed(given.seed)
     with tempfile.TemporaryDirectory() as folder:
         calm, rough = Path(folder, "calm.sqlite"), Path(folder, "rough.sqlite")
-        first, total = timed(calm, given.workers)
-        print(f"undisturbed: {len(contents(calm))} examples in {total:.1f} s, first at {first:.1f}")
-        for kill in range(given.kills):
-            process = start(rough, given.workers)
-            wait = random.uniform(0.7 * first, first + 2 * (total - first) / given.kills)
-            try:
-                process.wait(wait)
-                print(f"kill {kill + 1}: it had ended")
-            except subprocess.TimeoutExpired:
-                kill_all(process)
-                kept = len(contents(rough))
-                print(f"kill {kill + 1} after {wait:.1f} s: {kept} examples kept", flush=True)
+        start(calm, given.workers).wait()
+        print(f"undisturbed: {finished(calm)} examples", flush=True)
+        for target in sorted(random.sample(range(EXAMPLES - 100), given.kills)):
+            kill_at(rough, target, given.workers)
+            print(f"killed at {finished(rough)} examples", flush=True)
         code = start(rough, given.workers).wait()
         left, right = contents(calm), contents(rough)
         same = sum(left[key] == right.get(key) for key in left)
         print(f"resumed with exit code {code}; {same} of {len(left)} examples are equal, "
               f"{len(right.keys() - left.keys())} too many")  # fmt: skip
-        raise SystemExit(code or same != len(left) or len(right) != len(left))
+        raise SystemExit(code or same != EXAMPLES or len(right) != EXAMPLES)
 
 
-def timed(file: Path, workers: int) -> tuple[float, float]:
-    """Seconds until the first example is stored, and until all are."""
-    begin, first = time.perf_counter(), 0.0
+def kill_at(file: Path, target: int, workers: int) -> None:
+    """Start the sweep and kill it, workers and all, a moment after it has so many examples."""
     process = start(file, workers)
-    while process.poll() is None:
-        time.sleep(0.05)
-        if not first and contents(file):
-            first = time.perf_counter() - begin
-    return first, time.perf_counter() - begin
+    while finished(file) < target and process.poll() is None:
+        time.sleep(0.02)
+    time.sleep(random.uniform(0.0, 0.2))
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
 
 
 def start(file: Path, workers: int) -> subprocess.Popen[bytes]:
@@ -79,16 +64,22 @@ def start(file: Path, workers: int) -> subprocess.Popen[bytes]:
                             start_new_session=True)  # fmt: skip
 
 
-def kill_all(process: subprocess.Popen[bytes]) -> None:
-    """The command and its workers, with no chance to tidy up."""
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+def finished(file: Path) -> int:
+    """How many examples have an answer."""
+    if not file.is_file():
+        return 0
+    base = sqlite3.connect(file, timeout=60)
+    try:
+        query = "SELECT count(*) FROM examples WHERE answer IS NOT NULL"
+        (count,) = base.execute(query).fetchone()
+    except sqlite3.OperationalError:  # killed before there was a table
+        count = 0
+    base.close()
+    return int(count)
 
 
 def contents(file: Path) -> dict[tuple[str, str], object]:
     """All that does not depend on the clock."""
-    if not file.is_file():
-        return {}
     with Store(file) as store:
         return {
             (trial.key, row.ask.example): (
