@@ -40,7 +40,8 @@ class Counter:
 
 
 def works(**changes):
-    return plan(sweep_of({**TABLE, **changes}, "", {}, "test").settings, None)
+    table = {key: value for key, value in {**TABLE, **changes}.items() if value is not None}
+    return plan(sweep_of(table, "", {}, "test").settings, None)
 
 
 def swept(file, some, **options):
@@ -120,6 +121,13 @@ def test_two_workers_give_what_one_gives(file, tmp_path):
     assert contents(other) == contents(file)
 
 
+def test_workers_decode_no_example_that_was_not_asked_for(tmp_path):
+    some = [work.only(["words/1", "words/3"]) for work in works(limit=None)]
+    _, counter = swept(tmp_path / "store.sqlite", some, devices=("cpu", "cpu"))
+    assert counter.finished == 4
+    assert {name for _, name in contents(tmp_path / "store.sqlite")} == {"words/1", "words/3"}
+
+
 def test_grading_again_needs_no_model(file, tmp_path, monkeypatch):
     copy = tmp_path / "store.sqlite"
     copy.write_bytes(file.read_bytes())
@@ -171,5 +179,5 @@ def test_a_worker_that_dies_is_told_of(tmp_path, monkeypatch):
         swept(tmp_path / "store.sqlite", works(), devices=("cpu", "cpu"))
 
 
-def _die(settings, options):
+def _die(wanted, options):
     raise SystemExit(7)

@@ -124,11 +124,11 @@ class _Silent:
         pass
 
 
-def _worker(settings: tuple[Setting, ...], options: Options) -> None:
-    """One process of several: it plans the same sweep and takes what is free."""
+def _worker(wanted: dict[Setting, tuple[str, ...]], options: Options) -> None:
+    """One process of several: it plans the same sweep and takes what is free of its examples."""
     if options.devices[0] == "cpu":
         torch.set_num_threads(1)
-    works = plan(settings, options.data)
+    works = [work.only(wanted[work.setting]) for work in plan(wanted, options.data)]
     with Store(options.store) as store:
         _decode_here(store, works, options, _Silent(), Models())
 
@@ -136,13 +136,13 @@ def _worker(settings: tuple[Setting, ...], options: Options) -> None:
 def _decode_in_workers(
     store: Store, works: Sequence[Work], options: Options, progress: Progress
 ) -> None:
-    settings = tuple(work.setting for work in works)
+    wanted = {work.setting: tuple(work.by_name) for work in works}
     spawn = multiprocessing.get_context("spawn")
     workers = [
         spawn.Process(
             target=_worker,
             args=(
-                settings,
+                wanted,
                 Options(options.store, (device,), options.batch_size, options.data),
             ),
         )

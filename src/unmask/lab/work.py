@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import cast
@@ -34,6 +34,10 @@ class Work:
     def by_name(self) -> dict[str, Example]:
         """Examples as the store names them."""
         return {str(example.id): example for example in self.examples}
+
+    def only(self, names: Iterable[str]) -> Work:
+        """The same trial on the examples of these names."""
+        return replace(self, examples=tuple(self.by_name[name] for name in names))
 
     @cached_property
     def texts(self) -> dict[str, str]:
