@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 
-from lab.test_run import contents
+from lab.test_sweeps import contents
 
 SWEEP = [
     "sweep",

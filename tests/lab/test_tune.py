@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from lab.test_run import Counter
+from lab.test_sweeps import Counter
 from unmask.errors import LabError
 from unmask.lab.benchmarks import benchmark
 from unmask.lab.grading import Tools
