@@ -109,7 +109,7 @@ def _fallback(trouble: str, allow_unsandboxed: bool) -> Backend:
     if root and not allow_unsandboxed:
         raise SandboxError(
             f"{why}as root, model-written code is not run with resource limits alone; install "
-            "bubblewrap, use another user, or pass allow_unsandboxed=True"
+            "bubblewrap, use another user, or pass allow_unsandboxed=True (--allow-unsandboxed)"
         )
     if root:
         backends.check_readable_by_others(Path(os.__file__).resolve().parent)
