@@ -7,6 +7,7 @@ import pytest
 from lab.makers import answer, asks, trial
 from lab.stores import HERE, fill, solved
 from unmask.errors import LabError
+from unmask.lab.report.findings import Findings
 from unmask.lab.report.gather import gather
 from unmask.lab.store import Ask, Store
 
@@ -90,3 +91,15 @@ def test_a_store_that_is_not_there_is_not_made(file):
     with pytest.raises(LabError, match="does not exist"):
         gather(file)
     assert not file.exists()
+
+
+def test_the_wording_of_prompts_goes_into_the_record(file):
+    with Store(file) as store:
+        store.sign_in(HERE)
+        store.add(trial(), {"task": "words", "preset": {"name": "own", "version": 1}})
+        (ask,) = asks(1)
+        store.claim(trial(), ask)
+        store.finish(trial(), ask, answer())
+        store.grade(trial(), ask, {"acc": True, "acc_compat": True}, "words 1")
+    record = Findings.of(gather(file)).record()
+    assert record["tasks"] == [{"task": "words", "preset": {"name": "own", "version": 1}}]

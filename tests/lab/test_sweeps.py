@@ -173,6 +173,14 @@ def test_the_record_tells_where_a_result_comes_from(file):
         assert json.dumps(Summary.of(trial, store.rows(trial)).record())
 
 
+def test_the_wording_of_the_prompts_is_kept_with_every_trial(file):
+    with Store(file) as store:
+        task = store.task(store.trials()[0])
+    assert (task["task"], task["version"]) == ("words", 1)
+    assert task["preset"]["turns"] == [["user", "{{prompt}}"]]
+    assert task["preset"]["version"] == 1
+
+
 def test_a_worker_that_dies_is_told_of(tmp_path, monkeypatch):
     monkeypatch.setattr(running, "_worker", _die)
     with pytest.raises(UnmaskError, match=r"2 of 2 workers ended early \(exit code 7\)"):

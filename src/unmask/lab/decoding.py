@@ -30,7 +30,7 @@ def decode(
 ) -> int:
     """Claim, decode and store until no example of the trial is free; returns how many were done."""
     taken: list[Ask] = []
-    store.add(work.trial)
+    store.add(work.trial, work.bench.record(work.preset.name))
 
     def claimed() -> Iterator[Request]:
         for ask in store.missing(work.trial, work.asks):

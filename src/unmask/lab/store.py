@@ -27,7 +27,9 @@ _BUSY = 60.0  # seconds to wait for another worker's transaction
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS about (format INTEGER NOT NULL);
-CREATE TABLE IF NOT EXISTS trials (key TEXT PRIMARY KEY, trial TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS trials (
+    key TEXT PRIMARY KEY, trial TEXT NOT NULL, task TEXT NOT NULL
+) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS workers (
     id INTEGER PRIMARY KEY, host TEXT NOT NULL, pid INTEGER NOT NULL, began TEXT NOT NULL,
     seen REAL NOT NULL, environment TEXT NOT NULL
@@ -100,12 +102,20 @@ class Store:
         assert self._worker is not None
         return self._worker
 
-    def add(self, trial: Trial) -> None:
-        """Make a trial known; twice does nothing."""
+    def add(self, trial: Trial, task: dict[str, Any] | None = None) -> None:
+        """Make a trial known, with its task and preset as they are written; twice does nothing."""
         with self._writing() as base:
             base.execute(
-                "INSERT OR IGNORE INTO trials VALUES (?, ?)", (trial.key, _json(trial.record()))
+                "INSERT OR IGNORE INTO trials VALUES (?, ?, ?)",
+                (trial.key, _json(trial.record()), _json(task or {})),
             )
+
+    def task(self, trial: Trial) -> dict[str, Any]:
+        """The task and the preset of a trial, with the wording of its prompts."""
+        query = "SELECT task FROM trials WHERE key = ?"
+        (text,) = self._base.execute(query, (trial.key,)).fetchone()
+        found: dict[str, Any] = json.loads(text)
+        return found
 
     def claim(self, trial: Trial, ask: Ask) -> bool:
         """Take an example; False where it is finished, or another living worker has it."""

@@ -97,6 +97,7 @@ class Findings:
             "store": self.results.name,
             "baseline": self.comparisons.baseline,
             "models": [vars(model) for model in self.models],
+            "tasks": list(self.results.tasks),
             "machines": [vars(machine) for machine in self.results.machines],
             "incomplete": [
                 {**vars(each), "trial": each.trial.record(), "key": each.trial.key}

@@ -45,6 +45,7 @@ class Results:
     summaries: tuple[Summary, ...]
     waiting: tuple[Waiting, ...]
     machines: tuple[Machine, ...]
+    tasks: tuple[dict[str, Any], ...] = ()  # with their presets, as they are written
 
     @cached_property
     def trials(self) -> list[Trial]:
@@ -63,6 +64,7 @@ def gather(file: Path) -> Results:
         rows = {trial.key: [_lean(row) for row in store.rows(trial)] for trial in trials}
         workers = sorted({row.worker for found in rows.values() for row in found})
         environments = {worker: store.environment(worker) for worker in workers}
+        tasks = {_prompts(trial): store.task(trial) for trial in trials}
     if not trials:
         raise LabError(f"{file} holds no trial; `unmask eval` and `unmask sweep` fill it")
     graded = {key: [row for row in found if row.grade is not None] for key, found in rows.items()}
@@ -89,7 +91,8 @@ def gather(file: Path) -> Results:
         if not len(graded[each.key]) == len(rows[each.key]) == most[_prompts(each)]
     ]
     machines = _machines(environments, (row for found in graded.values() for row in found))
-    return Results(file.name, tuple(summaries), tuple(waiting), machines)
+    wordings = tuple(tasks[name] for name in sorted(tasks) if tasks[name])
+    return Results(file.name, tuple(summaries), tuple(waiting), machines, wordings)
 
 
 def _lean(row: Row) -> Row:
