@@ -12,11 +12,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hostile import ALL, Hostile
+from cheats import CHEATS, ESCAPES
+from hostile import CONTROLS, ENDS, PROCESSES, RESOURCES, Hostile
 from sandboxes import BACKENDS, QUICK, children, judged, sandbox_or_skip
 
 from unmask.lab.sandbox import Program, confine, landlock
 from unmask.lab.sandbox.seccomp import refusals
+
+ALL = [*CONTROLS, *PROCESSES, *RESOURCES, *ENDS, *CHEATS, *ESCAPES]
 
 CONTENT = "precious"
 
