@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from unmask.cli.lab_options import CHOICES, add_running, number_of
+from unmask.cli.lab_options import add_running, add_sampling, number_of
+from unmask.cli.run import CACHES, EOS
 from unmask.embedded import NAME
 
 
@@ -27,14 +28,10 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     command.add_argument("--rule", default="swd", help="a rule or a recipe (swd)")
     command.add_argument("--block", metavar="N", help="positions, or full (the preset's)")
     command.add_argument("--length", type=int, metavar="N", help="tokens (the preset's)")
-    command.add_argument("--eos", choices=CHOICES["eos"], help="(the preset's)")
-    command.add_argument("--cache", choices=CHOICES["cache"], default="none", help="(none)")
+    command.add_argument("--eos", choices=EOS, help="(the preset's)")
+    command.add_argument("--cache", choices=CACHES, default="none", help="(none)")
     command.add_argument("--seed", type=int, default=0, metavar="N", help="(0)")
-    command.add_argument("--limit", type=int, metavar="N", help="only the first N examples")
-    command.add_argument("--dtype", choices=("float32", "bfloat16", "float16"), help="(as stored)")
-    command.add_argument("--temperature", type=float, metavar="T", help="(the preset's)")
-    command.add_argument("--top-p", type=float, metavar="P", help="(the preset's)")
-    command.add_argument("--steps", type=int, metavar="N", help="finish within N forwards")
+    add_sampling(command)
     running = command.add_argument_group("running")
     add_running(running)
     running.add_argument("--dry-run", action="store_true", help="say what it would cost")

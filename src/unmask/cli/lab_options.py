@@ -18,10 +18,15 @@ if TYPE_CHECKING:
     from unmask.lab.work import Work
 
 STORE = Path("unmask-lab.sqlite")
-CHOICES = {
-    "eos": ("keep", "suppress", "last", "stop", "block", "fill"),
-    "cache": ("none", "prefix", "dual", "delayed", "block"),
-}
+
+
+def add_sampling(group: argparse._ActionsContainer) -> None:
+    """Settings that take one value, in `eval` and in `sweep`."""
+    group.add_argument("--limit", type=int, metavar="N", help="only the first N examples")
+    group.add_argument("--dtype", choices=("float32", "bfloat16", "float16"), help="(as stored)")
+    group.add_argument("--temperature", type=float, metavar="T", help="(the preset's)")
+    group.add_argument("--top-p", type=float, metavar="P", help="(the preset's)")
+    group.add_argument("--steps", type=int, metavar="N", help="finish within N forwards")
 
 
 def add_running(group: argparse._ArgumentGroup) -> None:

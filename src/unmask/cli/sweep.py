@@ -5,7 +5,14 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from unmask.cli.lab_options import add_running, number_of, options_of, progress, tools_of
+from unmask.cli.lab_options import (
+    add_running,
+    add_sampling,
+    number_of,
+    options_of,
+    progress,
+    tools_of,
+)
 
 
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -34,11 +41,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     grid.add_argument("--eos", metavar="NAMES", help="keep, suppress, ... (the preset's)")
     grid.add_argument("--cache", metavar="NAMES", help="(none)")
     grid.add_argument("--seed", metavar="NS", help="(0)")
-    grid.add_argument("--limit", type=int, metavar="N", help="only the first N examples")
-    grid.add_argument("--dtype", choices=("float32", "bfloat16", "float16"), help="(as stored)")
-    grid.add_argument("--temperature", type=float, metavar="T", help="(the preset's)")
-    grid.add_argument("--top-p", type=float, metavar="P", help="(the preset's)")
-    grid.add_argument("--steps", type=int, metavar="N", help="finish within N forwards")
+    add_sampling(grid)
     running = command.add_argument_group("running")
     add_running(running)
     running.add_argument(
