@@ -188,11 +188,12 @@ def generate(
     requests: Iterable[Request],
     batch_size: int = 1,
     on_step: Callable[[Step], None] | None = None,
+    keep_logits: bool = False,
 ) -> Iterator[tuple[int, Answer]]:
     """Decode all requests, yielding each answer with its request's number as soon as it is there.
 
-    A request is taken only when there is a place for it. `on_step` sees every step; its time is
-    not counted.
+    A request is taken only when there is a place for it. `on_step` sees every step, with its logits
+    where `keep_logits` says so; its time is not counted.
     """
     timed = Timed(model)
     spent: dict[int, Seconds] = {}
@@ -203,7 +204,7 @@ def generate(
             spent[number], infilled[number] = Seconds(), request.length is None
             yield request
 
-    steps = decode_steps(timed, numbered(), batch_size)
+    steps = decode_steps(timed, numbered(), batch_size, keep_logits)
     while True:
         begin, before = perf_counter(), timed.seconds
         step = next(steps, None)

@@ -23,11 +23,13 @@ Ids = Sequence[int] | Tensor
 class Batch:
     """Rows that decode together: they enter and leave at any step, each as if it were alone.
 
-    All rows share the forward passes; rows with equal settings share the decision too.
+    All rows share the forward passes; rows with equal settings share the decision too. With
+    `keep_logits` every step comes with the logits that it was decided by.
     """
 
-    def __init__(self, model: Denoiser) -> None:
+    def __init__(self, model: Denoiser, keep_logits: bool = False) -> None:
         self.model = model
+        self.keep_logits = keep_logits
         self.groups: dict[Settings, Rows] = {}
         self._next_key = 0
 
@@ -39,7 +41,8 @@ class Batch:
         key, self._next_key = self._next_key, self._next_key + 1
         rows = self.groups.get(request.settings)
         if rows is None:
-            rows = self.groups[request.settings] = Rows(self.model, request.settings)
+            rows = Rows(self.model, request.settings, self.keep_logits)
+            self.groups[request.settings] = rows
         rows.admit(request, key)
         return key
 
@@ -70,16 +73,20 @@ class Batch:
 
 
 def decode_steps(
-    model: Denoiser, requests: Iterable[Request], batch_size: int = 1
+    model: Denoiser,
+    requests: Iterable[Request],
+    batch_size: int = 1,
+    keep_logits: bool = False,
 ) -> Iterator[Step]:
     """Fill every request by Algorithm 1, yielding every step.
 
     At most `batch_size` rows decode at once; a finished row's place is taken at the next step.
-    Requests are numbered in their order: a step names its rows by those `keys`.
+    Requests are numbered in their order: a step names its rows by those `keys`. `keep_logits` lets
+    a step carry the logits it was decided by.
     """
     if batch_size < 1:
         raise RequestError(f"batch_size must be >= 1, got {batch_size}")
-    batch, waiting = Batch(model), iter(requests)
+    batch, waiting = Batch(model, keep_logits), iter(requests)
     while True:
         while len(batch) < batch_size and (request := next(waiting, None)) is not None:
             batch.admit(request)

@@ -6,7 +6,7 @@ import dataclasses
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints, overload
@@ -54,7 +54,7 @@ class Kind:
         """The first line of the part's docstring."""
         return (inspect.getdoc(self.target) or "").partition("\n")[0]
 
-    @property
+    @cached_property
     def arguments(self) -> tuple[Argument, ...]:
         """The knobs, in the order of the notation."""
         hints = get_type_hints(self.target)

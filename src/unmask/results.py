@@ -31,15 +31,26 @@ class Result:
 
 
 @dataclass(frozen=True)
+class CellLogits:
+    """What the model said about N cells of the batch, suppressed tokens at -inf."""
+
+    rows: Tensor  # [N]
+    positions: Tensor  # [N]
+    values: Tensor  # [N, V] in the model's dtype; read only
+
+
+@dataclass(frozen=True)
 class Step:
     """One step of B rows: what the rule saw and decided, and the canvas after it."""
 
     keys: tuple[int, ...]  # which requests
     forward: Tensor  # [B]  how many forwards the row had before this one
     start: Tensor  # [B]  first canvas position of the row's window
+    stop: Tensor  # [B]  one past its last
     view: View
     decision: Decision
     filled: Tensor  # [B, L] bool: written by the EOS policy, not by the rule
     tokens: Tensor  # [B, L] the canvas after the step
     lengths: Tensor  # [B]
     finished: tuple[Result, ...]
+    logits: CellLogits | None = None  # where they were asked for

@@ -16,7 +16,7 @@ from unmask.models.base import Denoiser, Hidden
 from unmask.parts import spelled
 from unmask.reduce import Stats, reduce
 from unmask.request import Request, Settings
-from unmask.results import Result, Step
+from unmask.results import CellLogits, Result, Step
 from unmask.rules import Decision
 from unmask.scoring import scored
 from unmask.select import best_first, first_in
@@ -31,8 +31,9 @@ MOST_IDLE = 4096  # forwards without a commitment before a row is given up
 class Rows:
     """Rows with equal settings, their state and the logits they remember."""
 
-    def __init__(self, model: Denoiser, settings: Settings) -> None:
+    def __init__(self, model: Denoiser, settings: Settings, keep_logits: bool = False) -> None:
         self.model = model
+        self.keep_logits = keep_logits  # in the steps that are handed out
         self.spec = model.spec
         self.settings = settings
         self.needs = settings.rule.needs
@@ -85,7 +86,7 @@ class Rows:
         draws = self._draws(candidates) if self.needs.draws else ABSENT
         view = lay_out(state, window, candidates, found, draws, self.needs)
         decision = self._decide(view)  # 3. decide    [B, W]
-        forward, start = state.nfe.clone(), state.start
+        forward, start, stop = state.nfe.clone(), state.start, state.stop
         self._remember(logits, where)  # 4. remember
         self._commit(view, decision)  # 5. commit
         filled = self._tail.apply(state)
@@ -97,7 +98,10 @@ class Rows:
         self._open_windows(hidden, first)
         if results:
             self._keep((~finished).nonzero()[:, 0].tolist())
-        return Step(keys, forward, start, view, decision, filled, tokens, lengths, results)
+        kept = CellLogits(*where, logits) if self.keep_logits else None
+        return Step(
+            keys, forward, start, stop, view, decision, filled, tokens, lengths, results, kept
+        )
 
     def _fresh(self, cells: Tensor, hidden: Hidden, first: int) -> Tensor:
         """Those of the cells that this forward computed: a cache leaves others as they were."""

@@ -108,14 +108,14 @@ class Rule:
         modulated = base
         for modulate in self.modulators:  # 2. modulate
             modulated = _checked(modulate(view, modulated), modulate, view)
-        chosen = self.select(view.among(self._ready(view, base)), modulated)  # 3. select
+        chosen = self.select(view.among(self.ready(view, base)), modulated)  # 3. select
         self._check(chosen, view)
         for limit in self.limits:  # 4. limit
             chosen = limit(view, modulated, chosen)
         revoked = self.revoke(view) if self.revoke else torch.zeros_like(chosen)  # 5. revoke
         return Decision(base, modulated, chosen, revoked)
 
-    def _ready(self, view: View, base: Scores) -> Tensor:
+    def ready(self, view: View, base: Scores) -> Tensor:
         """The candidates; fewer where SWD has no history yet and the selection takes many."""
         if not getattr(self.select, "adaptive", True):
             return view.masked

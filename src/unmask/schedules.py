@@ -48,6 +48,10 @@ class Static:
         order = best_first(scores.key, view.masked)
         return first_in(order, even_share(self.steps, view.progress), view.masked)
 
+    def gauge(self, view: View, scores: Scores, chosen: Tensor) -> dict[str, Tensor]:
+        """How many the timetable asks for: [B]."""
+        return {"share": even_share(self.steps, view.progress)}
+
 
 @register(
     "select",
@@ -74,10 +78,16 @@ class Timesteps:
         _check_timesteps("timesteps", self.steps, self.eps)
 
     def __call__(self, view: View, scores: Scores) -> Tensor:
+        return first_in(best_first(scores.key, view.masked), self._count(view), view.masked)
+
+    def gauge(self, view: View, scores: Scores, chosen: Tensor) -> dict[str, Tensor]:
+        """How many the timetable asks for: [B]."""
+        return {"share": self._count(view)}
+
+    def _count(self, view: View) -> Tensor:
         share, last = _share(self.steps, self.eps, view.progress)
         left = view.masked.sum(-1)
-        count = torch.where(last, left, (left.float() * share).long())
-        return first_in(best_first(scores.key, view.masked), count, view.masked)
+        return torch.where(last, left, (left.float() * share).long())
 
 
 @register("select", "origin", "each with probability 1 - s/t", "Dream's alg='origin'")

@@ -40,6 +40,18 @@ def longest_prefix(within: Tensor, order: Tensor, candidates: Tensor) -> Tensor:
     return torch.zeros_like(candidates).scatter(-1, order, prefix) & candidates
 
 
+def at_the_cut(running: Tensor, chosen: Tensor, candidates: Tensor) -> dict[str, Tensor]:
+    """A running cost in best-first order: what the chosen prefix spent, and with one more: [B].
+
+    `next` is NaN where every candidate was chosen.
+    """
+    taken, most = chosen.sum(-1, keepdim=True), candidates.sum(-1, keepdim=True)
+    spent = running.gather(-1, (taken - 1).clamp_min(0))
+    following = running.gather(-1, taken.clamp_max(running.shape[-1] - 1))
+    following = torch.where(taken < most, following, torch.nan)
+    return {"spent": spent[:, 0], "next": following[:, 0]}
+
+
 def _passes(value: Tensor, level: float | Tensor, test: Test) -> Tensor:
     return value > level if test == "gt" else value >= level
 
@@ -88,6 +100,12 @@ class Threshold:
         best = first_in(best_first(scores.key, view.masked), 1, view.masked)
         return torch.where(passing.any(-1, keepdim=True), passing, best)
 
+    def gauge(self, view: View, scores: Scores, chosen: Tensor) -> dict[str, Tensor]:
+        """The best score of each row and how many pass, for traces: [B] each."""
+        passing = _passes(scores.value, self.tau, self.test) & view.masked
+        best = torch.where(view.masked, scores.value, -torch.inf).amax(-1)
+        return {"best": best, "passing": passing.sum(-1)}
+
 
 @register(
     "select", "eb", "longest best-first prefix with sum(H) - max(H) <= gamma", "Eq. 4; EB-Sampler"
@@ -109,9 +127,16 @@ class EntropyBound:
 
     def __call__(self, view: View, scores: Scores) -> Tensor:
         order = best_first(scores.key, view.masked)  # [B, W]
+        return longest_prefix(self._spent(view, order) <= self.gamma, order, view.masked)
+
+    def gauge(self, view: View, scores: Scores, chosen: Tensor) -> dict[str, Tensor]:
+        """What of gamma was spent, and what one more would have made of it: [B] each."""
+        running = self._spent(view, best_first(scores.key, view.masked))
+        return at_the_cut(running, chosen, view.masked)
+
+    def _spent(self, view: View, order: Tensor) -> Tensor:
         h = view.raw_entropy.gather(-1, order)  # [B, W], in that order
-        within = h.cumsum(-1) - h.cummax(-1).values <= self.gamma
-        return longest_prefix(within, order, view.masked)
+        return h.cumsum(-1) - h.cummax(-1).values
 
 
 @register(
@@ -137,9 +162,17 @@ class Budget:
 
     def __call__(self, view: View, scores: Scores) -> Tensor:
         order = best_first(scores.key, view.masked)
-        spent = torch.where(view.seen, view.instability(self.kl), torch.inf).gather(-1, order)
-        within = (spent.cumsum(-1) <= self.delta) & view.seen.gather(-1, order)
+        within = (self._spent(view, order) <= self.delta) & view.seen.gather(-1, order)
         return longest_prefix(within, order, view.masked)
+
+    def gauge(self, view: View, scores: Scores, chosen: Tensor) -> dict[str, Tensor]:
+        """What of delta was spent, and what one more would have made of it: [B] each."""
+        running = self._spent(view, best_first(scores.key, view.masked))
+        return at_the_cut(running, chosen, view.masked)
+
+    def _spent(self, view: View, order: Tensor) -> Tensor:
+        moved = torch.where(view.seen, view.instability(self.kl), torch.inf)
+        return moved.gather(-1, order).cumsum(-1)
 
 
 @register("select", "factor", "most n with (n + 1)(1 - S_(n)) < f", "Fast-dLLM's factor rule")
@@ -162,8 +195,7 @@ class Factor:
 
     def __call__(self, view: View, scores: Scores) -> Tensor:
         order = best_first(scores.key, view.masked)
-        n = torch.arange(1, order.shape[-1] + 1, device=order.device)
-        value = scores.value.gather(-1, order)
+        n, value = self._ranked(scores, order)
         final = n == view.masked.sum(-1, keepdim=True)  # [B, W], the last candidate
         if self.last == "take":
             within = (value >= 1 - self.f / (n + 1)) | final
@@ -171,6 +203,15 @@ class Factor:
             within = (n + 1) * (1 - value) < self.f
             within &= ~final if self.last == "drop" else True
         return longest_prefix(within, order, view.masked)
+
+    def gauge(self, view: View, scores: Scores, chosen: Tensor) -> dict[str, Tensor]:
+        """(n + 1)(1 - S_(n)) of the last one taken and of the next: [B] each."""
+        n, value = self._ranked(scores, best_first(scores.key, view.masked))
+        return at_the_cut((n + 1) * (1 - value), chosen, view.masked)
+
+    def _ranked(self, scores: Scores, order: Tensor) -> tuple[Tensor, Tensor]:
+        n = torch.arange(1, order.shape[-1] + 1, device=order.device)
+        return n, scores.value.gather(-1, order)
 
 
 @register(
@@ -200,12 +241,19 @@ class Klass:
         return Needs(trail=self.n, later_blocks=not self.gate)
 
     def __call__(self, view: View, scores: Scores) -> Tensor:
-        calm = (view.trail[..., -self.n :] < self.kl).all(-1)
-        ready = calm & _passes(scores.value, self.conf, self.test) & view.masked
-        if self.gate:
-            ready &= (view.progress.step >= self.n - 1)[:, None]
+        ready = self._ready(view, scores)
         best = first_in(best_first(scores.key, view.masked), 1, view.masked)
         return torch.where(ready.any(-1, keepdim=True), ready, best)
+
+    def gauge(self, view: View, scores: Scores, chosen: Tensor) -> dict[str, Tensor]:
+        """The best score of each row and how many are ready, for traces: [B] each."""
+        best = torch.where(view.masked, scores.value, -torch.inf).amax(-1)
+        return {"best": best, "passing": self._ready(view, scores).sum(-1)}
+
+    def _ready(self, view: View, scores: Scores) -> Tensor:
+        calm = (view.trail[..., -self.n :] < self.kl).all(-1)
+        ready = calm & _passes(scores.value, self.conf, self.test) & view.masked
+        return ready & (view.progress.step >= self.n - 1)[:, None] if self.gate else ready
 
 
 @register(

@@ -78,6 +78,13 @@ class Tokenizer:
         text: str = self.engine.decode(known, skip_special_tokens=skip_special)
         return text
 
+    def word(self, number: int) -> str:
+        """One token as people may read it; a part of a character as the vocabulary spells it."""
+        text = self.decode([number])
+        if text and "\ufffd" not in text:
+            return text
+        return self.engine.id_to_token(number) or f"#{number}"
+
     def unknown(self, text: str) -> list[str]:
         """The words that this tokenizer has no token for; byte-level ones know all."""
         number = self.token_id("unk_token")

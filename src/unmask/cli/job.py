@@ -4,25 +4,29 @@ from __future__ import annotations
 
 import warnings
 from argparse import Namespace
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, BinaryIO, cast
 
 import torch
 
 from unmask import __version__, embedded
-from unmask.caches import POLICIES, Cached, check_cache
+from unmask.caches import POLICIES, check_cache
 from unmask.errors import RequestError
-from unmask.generate import Answer, Format, Prompt
+from unmask.generate import Answer, Format, Prompt, Seconds
 from unmask.jsonl import sha_of
 from unmask.models.base import Denoiser
 from unmask.models.describe import Description, describe
-from unmask.models.guided import Guided, check_scale
-from unmask.models.load import default_dtype, find_folder, load, usable_device
+from unmask.models.fingerprint import fingerprint
+from unmask.models.guided import check_scale
+from unmask.models.load import default_dtype, find_folder, usable_device
 from unmask.recipes import RECIPES, Recipe
 from unmask.request import Eos, Request, Settings
+from unmask.results import Result
 from unmask.rules import Rule
 from unmask.sampling import Sampling
+from unmask.source import Source
+from unmask.trace import Tracer
 
 
 @dataclass(frozen=True)
@@ -83,18 +87,30 @@ class Job:
 
     def load(self) -> Denoiser:
         """The model with its cache and guidance."""
-        block = self.shape.spec.block if self.shape.arch.block is not None else None
-        loaded = load(
-            self.shape.folder,
-            device=self.device,
-            dtype=self.options.dtype,
-            mask_id=self.options.mask_id,
-            block=block,
+        return self.source.load()
+
+    @property
+    def source(self) -> Source:
+        """How to load the model, now or for a replay."""
+        return Source(
+            self.model_name,
+            str(self.device),
+            self.options.dtype,
+            self.options.mask_id,
+            self.shape.spec.block if self.shape.arch.block is not None else None,
+            self.options.cache,
+            self.options.guidance,
         )
-        model: Denoiser = loaded.model
-        if self.options.cache != "none":
-            model = Cached(loaded.model, self.options.cache)
-        return model if self.options.guidance is None else Guided(model, self.options.guidance)
+
+    def tracer(self, stream: BinaryIO, request: Request) -> Tracer:
+        """Writes the steps of a request, with all that a replay needs."""
+        model = {**asdict(self.source), "weights": fingerprint(self.shape.folder)}
+        return Tracer(stream, self.shape.spec, request, self.shape.tokenizer, model)
+
+    def text_of(self, result: Result, request: Request) -> str:
+        """What a result says."""
+        infill = request.length is None
+        return Answer.of(result, self.shape.tokenizer, infill, Seconds()).text
 
     @property
     def model_name(self) -> str:

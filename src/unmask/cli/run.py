@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from unmask.generate import Answer
     from unmask.jsonl import AnswerFile, Line
     from unmask.request import Request
+    from unmask.results import Step
+    from unmask.trace.files import TraceFiles
 
 EOS = ("keep", "suppress", "last", "stop", "block", "fill")
 CACHES = ("none", "prefix", "dual", "delayed", "block")
@@ -95,6 +97,11 @@ def _add_prompt(group: argparse._ArgumentGroup) -> None:
 def _add_output(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--json", action="store_true", help="print JSON")
     group.add_argument("--watch", action="store_true", help="show the canvas after each step")
+    group.add_argument(
+        "--trace",
+        metavar="FILE",
+        help="write every step here, for replay, explain, figure and page; with --input a folder",
+    )
     group.add_argument("--input", metavar="FILE", help="JSON lines; - reads stdin")
     group.add_argument("--output", metavar="FILE", help="append the answers here (stdout)")
     group.add_argument("--batch-size", type=int, default=8, metavar="N", help="rows at once (8)")
@@ -159,7 +166,10 @@ def _one(job: Job, text: str, arguments: argparse.Namespace) -> None:
     request = job.request(job.texts.of_text(text, arguments.seed))
     tokenizer, spec = job.shape.tokenizer, job.shape.spec
     watch = Watch(tokenizer, spec, request, sys.stdout, has_colour()) if arguments.watch else None
-    _, answer = next(generate(job.load(), tokenizer, [request], on_step=watch))
+    with _traced(job, [request], arguments) as traces:
+        see = _both(watch, traces)
+        answers = generate(job.load(), tokenizer, [request], 1, see, traces is not None)
+        _, answer = next(answers)
     if watch is not None:
         watch.close()
     if arguments.json:
@@ -198,12 +208,48 @@ def _many(job: Job, arguments: argparse.Namespace) -> None:
         progress(done)
         if not todo:
             return
-        answers = generate(job.load(), job.shape.tokenizer, todo, arguments.batch_size)
-        for key, answer in answers:
-            line = lines[missing[key]]
-            record = job.record(answer, line.prompt.seed)
-            write(stream, {"id": line.id, "asked": line.sha, **record})
-            progress(done := done + 1)
+        with _traced(job, todo, arguments, missing) as traces:
+            model, kept = job.load(), traces is not None
+            size = arguments.batch_size
+            for key, answer in generate(model, job.shape.tokenizer, todo, size, traces, kept):
+                line = lines[missing[key]]
+                record = job.record(answer, line.prompt.seed)
+                write(stream, {"id": line.id, "asked": line.sha, **record})
+                progress(done := done + 1)
+
+
+@contextmanager
+def _traced(
+    job: Job, requests: list[Request], arguments: argparse.Namespace, lines: Sequence[int] = ()
+) -> Iterator[TraceFiles | None]:
+    """Writes traces where they are asked for: a file, or of many prompts a folder of them."""
+    if arguments.trace is None:
+        yield None
+        return
+    from unmask.trace.files import TraceFiles, made_folder, writable
+
+    path = Path(arguments.trace)
+    if lines:
+        made_folder(path)
+    else:
+        writable(path).close()
+    with TraceFiles(
+        lambda key: path / f"{lines[key] + 1}.trace" if lines else path,
+        lambda key, stream: job.tracer(stream, requests[key]),
+        lambda result: job.text_of(result, requests[result.key]),
+    ) as traces:
+        yield traces
+
+
+def _both(*listeners: Callable[[Step], None] | None) -> Callable[[Step], None] | None:
+    """Shows a step to everyone who listens."""
+    present = [listener for listener in listeners if listener is not None]
+
+    def see(step: Step) -> None:
+        for listener in present:
+            listener(step)
+
+    return see if present else None
 
 
 def _lines(job: Job, arguments: argparse.Namespace) -> list[Line]:

@@ -1,8 +1,7 @@
-"""What a result came from: versions, commit, hardware, and the checkpoint's fingerprint."""
+"""What a result came from: versions, commit and hardware."""
 
 from __future__ import annotations
 
-import hashlib
 import platform
 import subprocess
 from functools import cache
@@ -12,11 +11,6 @@ from typing import Any
 import torch
 
 from unmask import __version__
-
-_WHOLE = 64 * 2**20  # bytes: smaller files are hashed from end to end
-_SAMPLES, _SAMPLE = 64, 2**18  # of larger files: so many pieces of so many bytes
-_TEXTS = ("config.json", "tokenizer.json", "tokenizer_config.json", "chat_template.jinja",
-          "vocab.json", "merges.txt", "generation_config.json")  # fmt: skip
 
 
 def environment(device: torch.device, batch_size: int) -> dict[str, Any]:
@@ -64,24 +58,3 @@ def _git(folder: Path, *arguments: str) -> str:
         ("git", *arguments), cwd=folder, capture_output=True, text=True, timeout=10, check=True
     )
     return found.stdout.strip()
-
-
-def fingerprint(folder: Path) -> str:
-    """Of a checkpoint: its texts, and its weights whole or, where they are large, in samples."""
-    digest = hashlib.sha256()
-    files = [folder / name for name in _TEXTS if (folder / name).is_file()]
-    for file in (*files, *sorted(folder.glob("*.safetensors"))):
-        digest.update(f"{file.name} {file.stat().st_size}\0".encode())
-        _take(digest, file)
-    return digest.hexdigest()[:16]
-
-
-def _take(digest: Any, file: Path) -> None:
-    size = file.stat().st_size
-    with file.open("rb") as stream:
-        if size <= _WHOLE:
-            digest.update(stream.read())
-            return
-        for number in range(_SAMPLES):
-            stream.seek((size - _SAMPLE) * number // (_SAMPLES - 1))
-            digest.update(stream.read(_SAMPLE))

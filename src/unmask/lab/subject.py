@@ -8,9 +8,9 @@ from functools import cached_property
 import torch
 
 from unmask.caches import POLICIES, Cached, check_cache
-from unmask.lab.environment import fingerprint
 from unmask.models.base import Denoiser
 from unmask.models.describe import Description, describe
+from unmask.models.fingerprint import fingerprint
 from unmask.models.load import default_dtype, find_folder, load
 from unmask.tokenizer import Tokenizer
 

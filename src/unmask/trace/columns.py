@@ -1,0 +1,132 @@
+"""What a trace tells of every candidate, as columns that repeat nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from unmask.rules import Rule
+from unmask.select import best_first
+from unmask.stability import Stability
+from unmask.trace.alternatives import Cells, likeliest, movement
+from unmask.trace.codec import Array, raw_columns
+from unmask.trace.stack import Stack
+from unmask.view import KL
+
+# What a column that is left out is the same as, tried in this order.
+_SAME = {
+    "alternative_0": ("token",),
+    "log_p_0": ("log_confidence",),
+    "raw_entropy": ("entropy",),
+    "base": ("log_confidence", "log_margin", "minus_entropy"),
+    "score": ("base",),
+    "base_rank": ("rank",),
+}
+
+
+def direction(rule: Rule) -> KL:
+    """The direction of the KL that a trace of this rule tells."""
+    for part in rule.modulators:
+        if isinstance(part, Stability):
+            return part.kl
+    return "cur_prev" if rule.needs.directions == {"cur_prev"} else "prev_cur"
+
+
+@dataclass(frozen=True)
+class Columns:
+    """All candidates of K steps, step by step: N of them."""
+
+    exact: Array  # [8, N] float64, unrounded: what digests are of
+    ids: Array  # every token id that occurs
+    same: dict[str, str]  # columns that are left out, and which ones they repeat
+    names: list[str]  # of the columns that are written, with their types
+    blocks: list[Array]  # uint8 [columns, N, width], one block for each type
+
+    def cells(self, begin: int, end: int) -> bytes:
+        """The columns of some candidates, one after another."""
+        return b"".join(block[:, begin:end].tobytes() for block in self.blocks)
+
+    @classmethod
+    def of(cls, rule: Rule, stack: Stack, cells: Cells, before: Cells | None) -> Columns:
+        """Everything about the candidates; `before` are the cells one step before the first."""
+        exact = _exact(rule, stack, cells, before)
+        tokens, floats, ranks = _tokens(stack, cells), _floats(exact, stack), _ranks(stack)
+        kept = cells.candidates(stack)
+        first, log_p = (found[kept].cpu().numpy() for found in likeliest(cells.values))
+        for place in range(first.shape[-1]):
+            tokens[f"alternative_{place}"] = first[:, place]
+            floats[f"log_p_{place}"] = log_p[:, place].astype(np.float16)
+        same = _repeated({**tokens, **floats, **ranks})
+        wide = "u32" if stack.view.masked.shape[-1] > 2**16 else "u16"
+        names, blocks = [], []
+        for kind, columns in (("u24", tokens), ("f16", floats), (wide, ranks)):
+            kept_columns = {name: column for name, column in columns.items() if name not in same}
+            names += [f"{name}:{kind}" for name in kept_columns]
+            if kept_columns:
+                blocks.append(raw_columns(kind, np.stack(list(kept_columns.values()))))
+        return cls(exact, np.concatenate([c.ravel() for c in tokens.values()]), same, names, blocks)
+
+
+def _exact(rule: Rule, stack: Stack, cells: Cells, before: Cells | None) -> Array:
+    """The numbers of every candidate as the rule saw them: float64 [8, N]."""
+    view, scores, masked = stack.view, stack.decision.scores, stack.view.masked
+    kl = direction(rule)
+    if kl in rule.needs.directions:
+        moved = torch.where(view.seen, view.instability(kl), torch.nan)[masked]
+    else:
+        moved = movement(cells, before, kl)[cells.candidates(stack)]
+    known = [view.confidence, view.margin, view.entropy, view.raw_entropy]
+    ranked = [stack.decision.base.key, scores.key, scores.value]
+    table = torch.stack([*known, *ranked], -1)[masked]  # [N, 7]
+    return torch.cat([table, moved[:, None]], -1).T.cpu().contiguous().numpy()
+
+
+_EXACT = ("confidence", "margin", "entropy", "raw_entropy", "base", "score", "value", "instability")
+
+
+def _tokens(stack: Stack, cells: Cells) -> dict[str, Array]:
+    return {"token": stack.view.token[stack.view.masked].cpu().numpy()}
+
+
+def _floats(exact: Array, stack: Stack) -> dict[str, Array]:
+    """The numbers as they are written: probabilities as logarithms, in 16 bits."""
+    with np.errstate(divide="ignore", over="ignore"):
+        logs = np.log(exact[:2]).astype(np.float16)
+        rounded = dict(zip(_EXACT, exact.astype(np.float16), strict=True))
+    found = {"log_confidence": logs[0], "log_margin": logs[1]}
+    scores = stack.decision.scores
+    own_unit = scores.logarithmic or scores.value is scores.key
+    left_out = {"confidence", "margin", "value"} if own_unit else {"confidence", "margin"}
+    return {**found, **{name: rounded[name] for name in _EXACT if name not in left_out}}
+
+
+def _ranks(stack: Stack) -> dict[str, Array]:
+    """Where every candidate stood, 0 for the best, by its score and by the one before SWD."""
+    masked, decision = stack.view.masked, stack.decision
+    found = {"rank": best_first(decision.scores.key, masked).argsort(-1)[masked].cpu().numpy()}
+    if decision.base is not decision.scores:
+        found["base_rank"] = best_first(decision.base.key, masked).argsort(-1)[masked].cpu().numpy()
+    return found
+
+
+def _repeated(columns: Mapping[str, Array]) -> dict[str, str]:
+    """Which columns are the same as others; those need not be written."""
+    known = {**columns, "minus_entropy": -columns["entropy"]}
+    known.setdefault("base_rank", columns["rank"])
+    same: dict[str, str] = {}
+    for name, others in _SAME.items():
+        if name in known:
+            found = next((o for o in others if _alike(known[name], known[o])), None)
+            if found is not None:
+                same[name] = found
+    return same
+
+
+def _alike(first: Array, second: Array) -> bool:
+    """The same but for the rounding of two ways to the same number."""
+    if first.dtype != np.float16:
+        return np.array_equal(first, second)
+    return np.allclose(first, second, rtol=1e-3, atol=1e-6, equal_nan=True)
