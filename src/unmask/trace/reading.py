@@ -28,7 +28,8 @@ class Moment:
     token: Array
     confidence: Array
     margin: Array
-    entropy: Array
+    entropy: Array  # of the distribution that scores
+    raw_entropy: Array  # of the model's own: what budgets count
     instability: Array  # D, NaN where there was nothing to compare with
     base: Array  # the score before modulators, as it ranks: a logarithm if `logarithmic`
     score: Array  # after them
@@ -188,6 +189,7 @@ def _moment(record: dict[str, Any]) -> Moment:
         confidence=np.exp(found["log_confidence"]),
         margin=np.exp(found["log_margin"]),
         entropy=found["entropy"],
+        raw_entropy=found["raw_entropy"],
         instability=found["instability"],
         base=found["base"],
         score=found["score"],

@@ -36,6 +36,7 @@ class Tracer:
         request: what is decoded.
         tokenizer: gives the words of the tokens; without one a trace has numbers only.
         model: how the model can be loaded again, for `unmask replay`: path, dtype, cache...
+        branch: of which run the first steps are, if they were given.
     """
 
     def __init__(
@@ -45,6 +46,7 @@ class Tracer:
         request: Request,
         tokenizer: Tokenizer | None = None,
         model: dict[str, Any] | None = None,
+        branch: dict[str, Any] | None = None,
     ) -> None:
         self.stream = stream
         self.request = request
@@ -55,7 +57,8 @@ class Tracer:
         self._before: Cells | None = None
         self._words = np.zeros(0, np.int64)  # ids whose words are told, sorted
         self._since = perf_counter()
-        self._write([self._header(spec, model or {})])
+        header = self._header(spec, model or {})
+        self._write([{**header, "branch": branch} if branch else header])
 
     def see(self, step: Step, row: int = 0) -> None:
         """Take note of one row of a step, which must come with its logits."""
