@@ -10,7 +10,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from unmask.generate import Answer, Seconds
 from unmask.loop import Batch
 from unmask.models.base import Denoiser
 from unmask.request import Request, Settings, infill_request
@@ -20,6 +19,7 @@ from unmask.rules import Decision, Rule
 from unmask.tokenizer import Tokenizer
 from unmask.trace.codec import TraceError
 from unmask.trace.reading import Moment, Trace
+from unmask.trace.recording import watched
 from unmask.trace.tracer import Tracer
 from unmask.view import View
 
@@ -106,13 +106,7 @@ def _traced(
 ) -> bytes:
     out = BytesIO()
     tracer = Tracer(out, model.spec, request, tokenizer, trace.header["model"], origin)
-    for step in _steps(model, request, script):
-        tracer.see(step)
-        for result in step.finished:
-            text = None
-            if tokenizer is not None:
-                text = Answer.of(result, tokenizer, request.length is None, Seconds()).text
-            tracer.close(result, text)
+    watched(tracer, _steps(model, request, script))
     return out.getvalue()
 
 

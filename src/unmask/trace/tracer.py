@@ -21,7 +21,10 @@ from unmask.trace.columns import direction
 from unmask.trace.records import Told
 from unmask.trace.stack import Glimpse, Stack
 
-STEPS, BYTES, SECONDS = 32, 1 << 24, 0.25  # what may wait before it is written
+STEPS, BYTES, SECONDS = 64, 1 << 24, 0.25  # what may wait before it is written
+
+LEVEL = 3  # of the compression: 6 takes twice the time for 2% less
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
 class Tracer:
@@ -51,7 +54,7 @@ class Tracer:
         self.stream = stream
         self.request = request
         self.tokenizer = tokenizer
-        self._gzip = zlib.compressobj(6, zlib.DEFLATED, GZIP)
+        self._gzip = zlib.compressobj(LEVEL, zlib.DEFLATED, GZIP)
         self._waiting: list[Glimpse] = []
         self._bytes = 0
         self._before: Cells | None = None
@@ -126,7 +129,6 @@ class Tracer:
 
     def _write(self, lines: list[dict[str, Any]]) -> None:
         for line in lines:
-            text = json.dumps(line, ensure_ascii=False, separators=(",", ":"))
-            self.stream.write(self._gzip.compress(text.encode() + b"\n"))
+            self.stream.write(self._gzip.compress(_ENCODER.encode(line).encode() + b"\n"))
         self.stream.write(self._gzip.flush(zlib.Z_SYNC_FLUSH))
         self.stream.flush()
