@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 
 import numpy as np
 import pytest
@@ -91,6 +92,26 @@ def test_a_model_of_another_vocabulary_is_refused():
     trace = Trace.of(traced(model, request)[0])
     with pytest.raises(TraceError, match="give the same model"):
         replay(trace, load("embedded").model)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_runs_of_a_trained_model_are_reproduced_bit_for_bit(seed, tmp_path, capsys):
+    pick, file = random.Random(seed), tmp_path / "a.trace"
+    options = {
+        "--rule": pick.choice([SWD, "margin | swd(1) | threshold(0.8)", "entropy | top(2)",
+                               "credit | confidence | swd(2) | eb(0.5)", "klass"]),
+        "--block": pick.choice(["full", "8"]),
+        "--eos": pick.choice(["keep", "suppress", "last", "stop", "block", "fill"]),
+        "--temperature": pick.choice(["0", "0.7"]),
+        "--cache": pick.choice(["none", "none", "prefix", "dual", "delayed"]),
+        "--guidance": pick.choice(["0", "0.5"]),
+        "--seed": str(seed),
+    }  # fmt: skip
+    flat = [word for pair in options.items() for word in pair]
+    assert main(["run", PROMPT, "--length", "16", *flat, "--trace", str(file)]) == 0
+    capsys.readouterr()
+    assert main(["replay", str(file)]) == 0
+    assert "identical to the last bit" in capsys.readouterr().out
 
 
 @pytest.fixture
