@@ -84,3 +84,17 @@ def test_an_interrupted_run_leaves_the_steps_it_made(tmp_path, capsys, monkeypat
     trace = Trace.read(file)
     assert len(trace.moments) == 3
     assert not trace.finished
+
+
+def test_an_evaluation_leaves_a_trace_of_every_example(tmp_path, capsys):
+    store, folder = tmp_path / "lab.sqlite", tmp_path / "traces"
+    options = ["--limit", "2", "--length", "8", "--store", str(store), "--trace", str(folder)]
+    assert main(["eval", "--task", "words", "--rule", "confidence | top(2)", *options]) == 0
+    capsys.readouterr()
+    (trial,) = folder.iterdir()
+    files = sorted(trial.iterdir())
+    assert len(files) == 2
+    assert main(["replay", str(files[0])]) == 0
+    trace = Trace.read(files[0])
+    assert trace.header["model"]["example"] == files[0].stem.replace("-", "/")
+    assert len(trace.moments) == 4

@@ -37,6 +37,17 @@ def made_folder(path: Path) -> None:
         ) from None
 
 
+def together(*listeners: Callable[[Step], None] | None) -> Callable[[Step], None] | None:
+    """Shows a step to everyone who listens, if anyone does."""
+    present = [listener for listener in listeners if listener is not None]
+
+    def see(step: Step) -> None:
+        for listener in present:
+            listener(step)
+
+    return see if present else None
+
+
 class TraceFiles:
     """Sees the steps of many requests and writes each one's to a file of its own."""
 
