@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from unmask.errors import require
+from unmask.models.base import ship
 from unmask.parts import register
 from unmask.reduce import Stats, Transform
 from unmask.state import State
@@ -58,10 +59,12 @@ def add_credit(part: Credit, state: State, where: tuple[Tensor, Tensor], stats: 
     state.credit[where] = amount.scatter_add(-1, slot, p**part.gamma)
 
 
-def credit_boost(part: Credit, state: State, where: tuple[Tensor, Tensor]) -> Transform:
-    """Adds the credit of these positions to a chunk of their logits."""
-    ids = state.credit_token[where].clamp_min(0)  # [N, K]
-    amount = part.alpha * state.credit[where].log1p()
+def credit_boost(
+    part: Credit, state: State, where: tuple[Tensor, Tensor], device: torch.device
+) -> Transform:
+    """Adds the credit of these positions to a chunk of their logits, which lie on a device."""
+    ids = ship(state.credit_token[where].clamp_min(0), device)  # [N, K]
+    amount = ship(part.alpha * state.credit[where].log1p(), device)
 
     def boost(z: Tensor, first: int) -> Tensor:
         rows = slice(first, first + len(z))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from unmask.models.base import ship
 from unmask.reduce import Previous, divergence
 from unmask.state import State
 from unmask.view import KL
@@ -30,40 +31,48 @@ class History:
 
     def previous(self, state: State, where: Where) -> Previous | None:
         """What these cells looked like one forward ago."""
-        return None if self.last is None else Previous(self.last, state.slot[where])
+        if self.last is None:
+            return None
+        return Previous(self.last, ship(state.slot[where], self.last.device))
 
     def push(self, state: State, where: Where, logits: Tensor) -> None:
         """Keep this forward's logits for the next; anything older is no history."""
         self.last = logits
         state.slot.fill_(-1)
-        state.slot[where] = torch.arange(len(logits), device=logits.device)
+        state.slot[where] = torch.arange(len(logits))
 
     def extend(self, state: State, where: Where, logits: Tensor) -> None:
         """Add cells of the same forward: a window that was opened after it."""
         assert self.last is not None
         used = (state.slot >= 0) & state.masked
-        old = self.last[state.slot[used]]
+        old = _rows(self.last, state.slot[used])
         state.slot.fill_(-1)
-        state.slot[used] = torch.arange(len(old), device=logits.device)
-        state.slot[where] = torch.arange(len(old), len(old) + len(logits), device=logits.device)
+        state.slot[used] = torch.arange(len(old))
+        state.slot[where] = torch.arange(len(old), len(old) + len(logits))
         self.last = torch.cat([old, logits]) if len(old) else logits
 
     def anchor(self, state: State, cells: Where) -> None:
         """Remember how cells that are committed now looked."""
         assert self.last is not None
-        new = self.last[state.slot[cells]]
+        new = _rows(self.last, state.slot[cells])
         used = state.anchor >= 0
-        held = new[:0] if self.at_commit is None else self.at_commit[state.anchor[used]]
-        state.anchor[used] = torch.arange(len(held), device=new.device)
-        state.anchor[cells] = torch.arange(len(held), len(held) + len(new), device=new.device)
+        held = new[:0] if self.at_commit is None else _rows(self.at_commit, state.anchor[used])
+        state.anchor[used] = torch.arange(len(held))
+        state.anchor[cells] = torch.arange(len(held), len(held) + len(new))
         self.at_commit = torch.cat([held, new])
 
     def drift(self, state: State, where: Where, logits: Tensor, kl: KL) -> Tensor:
         """KL between a committed cell's distribution at commit and now, 0 for others: [N]."""
         moved = torch.zeros(len(logits), dtype=torch.float64, device=logits.device)
-        watched = state.anchor[where] >= 0
-        if self.at_commit is not None and bool(watched.any()):
-            then, now = self.at_commit[state.anchor[where][watched]], logits[watched]
+        anchor = state.anchor[where]
+        watched = (anchor >= 0).nonzero()[:, 0]
+        if self.at_commit is not None and len(watched):
+            then, now = _rows(self.at_commit, anchor[watched]), _rows(logits, watched)
             pair = (then, now) if kl == "prev_cur" else (now, then)
-            moved[watched] = divergence(*pair)
+            moved[ship(watched, moved.device)] = divergence(*pair)
         return moved
+
+
+def _rows(logits: Tensor, which: Tensor) -> Tensor:
+    """Some rows of logits, by their numbers on the host."""
+    return logits[ship(which, logits.device)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -28,6 +28,25 @@ class Stats:
     entropy: Tensor
     kl_prev_cur: Tensor = ABSENT
     kl_cur_prev: Tensor = ABSENT
+
+    def on_host(self) -> Stats:
+        """The same in the host's memory."""
+        return Stats(*on_host(list(vars(self).values())))
+
+
+def on_host(columns: Sequence[Tensor]) -> list[Tensor]:
+    """Columns of N numbers in the host's memory, in one go: the one wait of a step for its device.
+
+    Whole numbers travel as float64, which holds every token id exactly.
+    """
+    away = [column for column in columns if column.device.type != "cpu"]
+    if not away:
+        return list(columns)
+    arrived = iter(torch.stack([column.double() for column in away]).cpu().unbind())
+    return [
+        column if column.device.type == "cpu" else next(arrived).to(column.dtype)
+        for column in columns
+    ]
 
 
 @dataclass(frozen=True)

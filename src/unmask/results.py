@@ -34,9 +34,9 @@ class Result:
 class CellLogits:
     """What the model said about N cells of the batch, suppressed tokens at -inf."""
 
-    rows: Tensor  # [N]
+    rows: Tensor  # [N] on the host, as all of a step but these values
     positions: Tensor  # [N]
-    values: Tensor  # [N, V] in the model's dtype; read only
+    values: Tensor  # [N, V] in the model's dtype, on its device; read only
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from unmask.history import History, Where, cells_where
 from unmask.layout import Found, lay_out
 from unmask.models.base import Denoiser, Hidden
 from unmask.parts import spelled
-from unmask.reduce import Stats, reduce
+from unmask.reduce import Stats, on_host, reduce
 from unmask.request import Request, Settings
 from unmask.results import CellLogits, Result, Step
 from unmask.rules import Decision
@@ -65,7 +65,7 @@ class Rows:
 
     def admit(self, request: Request, key: int) -> None:
         """Take in one more row."""
-        self._arrived.append(request.canvas.to(self.model.device))
+        self._arrived.append(request.canvas.cpu())
         self.keys.append(key)
         self.lengths.append(request.length)
         self.identities.append(next(_IDENTITIES))
@@ -133,12 +133,13 @@ class Rows:
         state, needs = self.state, self.needs
         past = self.history.previous(state, where)
         raw = reduce(logits, past, needs.directions, needs.uniform_start)
+        seen = scored(logits, raw, state, where, self.settings, self.spec, self.generators)
+        drift = self.history.drift(state, where, logits, needs.drift) if needs.drift else ABSENT
+        raw, seen, drift = _on_host(raw, seen, drift)
         self._check_finite(raw, where)
         if needs.trail:
             newest = torch.where(state.slot[where] >= 0, raw.kl_cur_prev, torch.inf)
             state.trail[where] = torch.cat([state.trail[where][:, 1:], newest[:, None]], -1)
-        seen = scored(logits, raw, state, where, self.settings, self.spec, self.generators)
-        drift = self.history.drift(state, where, logits, needs.drift) if needs.drift else ABSENT
         return Found(where, raw, seen, drift, self._tail.deferred(seen.token))
 
     def _check_finite(self, stats: Stats, where: Where) -> None:
@@ -160,7 +161,7 @@ class Rows:
         for row, (mine, start, generator) in enumerate(pairs):
             places = mine.nonzero()[:, 0] - start
             draws[row, places] = torch.rand(len(places), generator=generator).double()
-        return draws.to(candidates.device)
+        return draws
 
     def _decide(self, view: View) -> Decision:
         rule = self.settings.rule
@@ -267,4 +268,12 @@ class Rows:
         self.lengths = [self.lengths[row] for row in rows]
         self.identities = [self.identities[row] for row in rows]
         self.generators = [self.generators[row] for row in rows]
-        self.state.keep(torch.tensor(rows, dtype=torch.int64, device=self.model.device))
+        self.state.keep(torch.tensor(rows, dtype=torch.int64))
+
+
+def _on_host(raw: Stats, seen: Stats, drift: Tensor) -> tuple[Stats, Stats, Tensor]:
+    """What the decision is made of, brought to the host together."""
+    first, second = list(vars(raw).values()), [] if seen is raw else list(vars(seen).values())
+    *found, moved = on_host([*first, *second, drift])
+    here = Stats(*found[: len(first)])
+    return here, Stats(*found[len(first) :]) if second else here, moved

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from unmask.credit import add_credit, credit_boost
 from unmask.history import Where
-from unmask.models.base import ModelSpec
+from unmask.models.base import ModelSpec, ship
 from unmask.reduce import Stats, Transform, chunks, reduce, working_dtype
 from unmask.request import Settings
 from unmask.sampling import Sampling, gumbel_max
@@ -26,9 +26,9 @@ def scored(
     """Token, confidence, margin and entropy as the score sees them: N cells."""
     sampling, credit = settings.sampling, settings.rule.credit
     transform: Transform | None = None
-    if credit is not None:
-        add_credit(credit, state, where, raw)
-        transform = credit_boost(credit, state, where)
+    if credit is not None:  # it lives on the host: one more wait for a GPU
+        add_credit(credit, state, where, raw.on_host())
+        transform = credit_boost(credit, state, where, logits.device)
     tokens = None
     if sampling.draws:
         tokens = _draw(logits, transform, sampling, [generators[row] for row in where[0].tolist()])
@@ -59,7 +59,7 @@ def _draw(
             torch.rand(z.shape[-1], dtype=torch.float64, generator=generator)
             for generator in generators[rows]
         ]
-        drawn.append(gumbel_max(z, torch.stack(noise).to(z.device)))
+        drawn.append(gumbel_max(z, ship(torch.stack(noise), z.device)))
     return torch.cat(drawn)
 
 

@@ -10,7 +10,7 @@ from torch.nn.functional import pad
 
 from unmask.caches.policies import POLICIES, BlockCache, Memory, Policy
 from unmask.errors import RequestError, UnknownName
-from unmask.models.base import Canvas, Hidden, ModelSpec
+from unmask.models.base import Canvas, Hidden, ModelSpec, ship
 from unmask.models.pretrained import Pretrained
 from unmask.models.transformer import block_causal
 
@@ -80,8 +80,7 @@ class Cached:
 
     def trunk(self, canvas: Canvas) -> Hidden:
         memory = self._follow(canvas)
-        place = torch.arange(canvas.tokens.shape[-1], device=self.device)
-        real = place < canvas.lengths[:, None]
+        real = torch.arange(canvas.tokens.shape[-1]) < canvas.lengths[:, None]
         computed = self.policy(canvas, memory) & real
         asked = computed
         if self.model.arch.shift:  # token i is read from the output at i - 1
@@ -102,20 +101,23 @@ class Cached:
         queries = int(computed.sum(-1).max())
         order = computed.to(torch.uint8).sort(descending=True, stable=True).indices[:, :queries]
         valid = computed.gather(-1, order)  # [B, Q]
-        self._store.where = order.masked_fill(~valid, length)
-        tokens = canvas.tokens.gather(-1, order)
+        self._store.where = ship(order.masked_fill(~valid, length), self.device)
+        tokens = ship(canvas.tokens.gather(-1, order), self.device)
         assert self._memory is not None
         visible = (self._memory.computed | computed) & real  # [B, K]
         mask = visible[:, None, None]
         if self.spec.block is not None:
-            place = torch.arange(length, device=self.device).expand(visible.shape)
+            place = torch.arange(length).expand(visible.shape)
             mask = mask & block_causal(order, place, self.spec.block)[:, None]
-        states = self.model.forward(tokens, order, mask, self._store)
+        places, seen = ship(order, self.device), ship(mask, self.device)
+        states = self.model.forward(tokens, places, seen, self._store)
         if self._hidden is None:
             self._hidden = states.new_zeros(*canvas.tokens.shape, states.shape[-1])
         hidden = self._hidden.clone()  # the last forward's hidden states are not ours to change
         rows, columns = valid.nonzero(as_tuple=True)
-        hidden[rows, order[rows, columns]] = states[rows, columns]
+        places = ship(order[rows, columns], hidden.device)
+        rows, columns = ship(rows, hidden.device), ship(columns, hidden.device)
+        hidden[rows, places] = states[rows, columns]
         self._hidden = hidden
 
     def _remember(self, canvas: Canvas, computed: Tensor, memory: Memory) -> None:
@@ -132,28 +134,29 @@ class Cached:
         shape = canvas.tokens.shape
         memory = self._memory
         if memory is None:
-            memory = _empty(shape, self.device)
+            memory = _empty(shape)
             self._store.length = shape[-1]
         elif canvas.keys != self._keys or memory.tokens.shape != shape:
             at = {key: row for row, key in enumerate(self._keys)}
-            rows = torch.tensor([at.get(key, 0) for key in canvas.keys], device=self.device)
-            known = torch.tensor([key in at for key in canvas.keys], device=self.device)
-            self._store.take(rows, known, shape[-1])
+            rows = torch.tensor([at.get(key, 0) for key in canvas.keys])
+            known = torch.tensor([key in at for key in canvas.keys])
+            there = ship(rows, self.device)
+            self._store.take(there, ship(known, self.device), shape[-1])
             memory = _taken(memory, rows, known, shape)
             if self._hidden is not None:
-                self._hidden = _resized(self._hidden, shape[-1], 1)[rows]
+                self._hidden = _resized(self._hidden, shape[-1], 1)[there]
         self._keys, self._memory = canvas.keys, memory
         return memory
 
 
-def _empty(shape: torch.Size, device: torch.device) -> Memory:
-    rows = torch.zeros(shape[0], dtype=torch.int64, device=device)
-    cells = torch.zeros(shape, dtype=torch.int64, device=device)
+def _empty(shape: torch.Size) -> Memory:
+    rows = torch.zeros(shape[0], dtype=torch.int64)
+    cells = torch.zeros(shape, dtype=torch.int64)
     return Memory(cells.bool(), cells - 1, rows - 1, rows, rows.clone())
 
 
 def _taken(memory: Memory, rows: Tensor, known: Tensor, shape: torch.Size) -> Memory:
-    fresh = _empty(shape, rows.device)
+    fresh = _empty(shape)
     length = shape[-1]
 
     def cells(kept: Tensor, new: Tensor) -> Tensor:

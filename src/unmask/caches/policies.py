@@ -31,7 +31,7 @@ Policy = Callable[[Canvas, Memory], Tensor]
 
 
 def _place(canvas: Canvas) -> Tensor:
-    return torch.arange(canvas.tokens.shape[-1], device=canvas.tokens.device)
+    return torch.arange(canvas.tokens.shape[-1])
 
 
 @dataclass(frozen=True)

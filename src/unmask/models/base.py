@@ -42,7 +42,8 @@ class ModelSpec:
 class Canvas:
     """What a model sees in one forward: B rows of unequal length, padded on the right.
 
-    What stands at or beyond a row's length must not change what the model says about the row.
+    What stands at or beyond a row's length must not change what the model says about the row. All
+    of it lies in the host's memory, whatever the model runs on: looking at it costs no wait.
     """
 
     tokens: Tensor  # [B, L]
@@ -59,7 +60,14 @@ class Hidden:
     """What a trunk leaves for its head. `fresh` is False where a cache did not recompute."""
 
     states: Any
-    fresh: Tensor | None = None  # [B, L] bool; None: everything is of this forward
+    fresh: Tensor | None = None  # [B, L] bool, on the host; None: everything is of this forward
+
+
+def ship(tensor: Tensor, device: torch.device) -> Tensor:
+    """A tensor of the host on the model's device, without waiting for either."""
+    if device.type == "cuda" and torch.cuda.is_available():
+        return tensor.pin_memory().to(device, non_blocking=True)
+    return tensor.to(device)
 
 
 def read_at(positions: Tensor, shift: bool) -> Tensor:
@@ -81,5 +89,8 @@ class Denoiser(Protocol):
         ...
 
     def head(self, hidden: Hidden, rows: Tensor, positions: Tensor) -> Tensor:
-        """Logits of the tokens at (rows[n], positions[n]): [N, V], a tensor of its own."""
+        """Logits of the tokens at (rows[n], positions[n]): [N, V], a tensor of its own.
+
+        The cells come from the host; the logits stay on the model's device.
+        """
         ...

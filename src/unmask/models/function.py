@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from unmask.errors import ModelError
-from unmask.models.base import Canvas, Hidden, ModelSpec, read_at
+from unmask.models.base import Canvas, Hidden, ModelSpec, read_at, ship
 
 
 class FunctionDenoiser:
@@ -36,11 +36,11 @@ class FunctionDenoiser:
 
     def head(self, hidden: Hidden, rows: Tensor, positions: Tensor) -> Tensor:
         source = read_at(positions, self.shift)
-        logits: Tensor = hidden.states[rows, source]
-        return logits
+        states: Tensor = hidden.states
+        return states[ship(rows, states.device), ship(source, states.device)]
 
     def _logits(self, ids: Tensor) -> Tensor:
-        logits = self.function(ids)
+        logits = self.function(ship(ids, self.device))
         if not isinstance(logits, Tensor) or not logits.dtype.is_floating_point:
             kind = logits.dtype if isinstance(logits, Tensor) else type(logits).__name__
             raise ModelError(f"{self.spec.name}: the function must give float logits, got {kind}")
@@ -60,11 +60,11 @@ def by_length(tokens: Tensor, lengths: Tensor, call: Callable[[Tensor], Tensor])
         return call(tokens)
     whole: Tensor | None = None
     for size in sizes:
-        which = lengths == size
+        which = (lengths == size).nonzero()[:, 0]
         found = call(tokens[which, :size])
         if whole is None:
             whole = found.new_zeros(*tokens.shape, *found.shape[2:])
-        whole[which, :size] = found
+        whole[ship(which, found.device), :size] = found
     assert whole is not None
     return whole
 

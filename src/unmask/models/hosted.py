@@ -9,7 +9,7 @@ from torch import Tensor
 
 from unmask.errors import ModelError, UnmaskError
 from unmask.models.architecture import Architecture
-from unmask.models.base import Canvas, Denoiser, Hidden, ModelSpec, read_at
+from unmask.models.base import Canvas, Denoiser, Hidden, ModelSpec, read_at, ship
 from unmask.models.config import Config
 from unmask.models.families import Family, family_of
 from unmask.models.function import by_length, from_function
@@ -39,14 +39,15 @@ class Hosted:
     def trunk(self, canvas: Canvas) -> Hidden:
         if self.spec.block is None:
             return Hidden(by_length(canvas.tokens, canvas.lengths, self._states))
-        place = torch.arange(canvas.tokens.shape[-1], device=canvas.tokens.device)
+        place = torch.arange(canvas.tokens.shape[-1])
         width = torch.minimum(canvas.stop, canvas.lengths)
         states = by_length(canvas.tokens, width, self._states)
         return Hidden(states, fresh=place < width[:, None])
 
     def head(self, hidden: Hidden, rows: Tensor, positions: Tensor) -> Tensor:
         source = read_at(positions, self.shift)
-        states: Tensor = hidden.states[rows, source]
+        device = hidden.states.device
+        states: Tensor = hidden.states[ship(rows, device), ship(source, device)]
         if not self.split:
             return states
         logits: Tensor = self.model.get_output_embeddings()(states)
@@ -54,6 +55,7 @@ class Hosted:
 
     def _states(self, ids: Tensor) -> Tensor:
         """Hidden states where head and trunk come apart, else logits: [b, l] -> [b, l, D or V]."""
+        ids = ship(ids, self.device)
         arguments: dict[str, Any] = {"input_ids": ids}
         if self.bidirectional or self.spec.block is not None:
             arguments["attention_mask"] = self._mask(ids)

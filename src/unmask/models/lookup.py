@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from unmask.models.base import Canvas, Hidden, ModelSpec, read_at
+from unmask.models.base import Canvas, Hidden, ModelSpec, read_at, ship
 
 
 class LookupDenoiser:
@@ -45,8 +45,8 @@ class LookupDenoiser:
 
     def trunk(self, canvas: Canvas) -> Hidden:
         length = canvas.tokens.shape[-1]
-        inside = torch.arange(length, device=self.device) < canvas.lengths[:, None]
-        tokens = canvas.tokens.masked_fill(~inside, self.spec.mask_id)
+        inside = torch.arange(length) < canvas.lengths[:, None]
+        tokens = ship(canvas.tokens.masked_fill(~inside, self.spec.mask_id), self.device)
         said = self.everywhere[tokens]  # [B, L, V]
         logits = self.place[:length] + said.sum(1, keepdim=True) - said
         span = len(self.near)
@@ -56,5 +56,5 @@ class LookupDenoiser:
 
     def head(self, hidden: Hidden, rows: Tensor, positions: Tensor) -> Tensor:
         source = read_at(positions, self.shift)
-        logits: Tensor = hidden.states[rows, source]
-        return logits
+        states: Tensor = hidden.states
+        return states[ship(rows, states.device), ship(source, states.device)]

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from unmask.errors import ModelError
-from unmask.models.base import Canvas, Denoiser, Hidden
+from unmask.models.base import Canvas, Denoiser, Hidden, ship
 
 
 class Noisy:
@@ -37,9 +37,9 @@ class Noisy:
         inner, contexts = hidden.states
         logits = self.model.head(inner, rows, positions)
         for row in sorted(set(rows.tolist())):
-            mine = rows == row
-            noise = self._noise(contexts[row], logits.shape[-1]).to(logits)
-            logits[mine] += noise[positions[mine]]
+            mine = (rows == row).nonzero()[:, 0]
+            noise = self._noise(contexts[row], logits.shape[-1])[positions[mine]]
+            logits[ship(mine, logits.device)] += noise.to(logits)
         return logits
 
     def _noise(self, context: list[int], vocabulary: int) -> Tensor:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from unmask.models.architecture import Architecture
-from unmask.models.base import Canvas, Hidden, ModelSpec, read_at
+from unmask.models.base import Canvas, Hidden, ModelSpec, read_at, ship
 from unmask.models.function import by_length
 from unmask.models.transformer import KeyValues, Transformer, block_causal
 
@@ -51,11 +51,11 @@ class Pretrained:
             states = by_length(canvas.tokens, seen, self._unpadded)
         else:
             width = int(seen.max())
-            states = self.module(canvas.tokens[:, :width], mask=self.attention_mask(canvas, width))
+            mask = self.attention_mask(canvas, width)
+            states = self.module(ship(canvas.tokens[:, :width], self.device), mask=mask)
         if not blockwise:
             return Hidden(states)
-        place = torch.arange(canvas.tokens.shape[-1], device=self.device)
-        return Hidden(states, fresh=place < seen[:, None])
+        return Hidden(states, fresh=torch.arange(canvas.tokens.shape[-1]) < seen[:, None])
 
     def _unpadded(self, tokens: Tensor) -> Tensor:
         """Hidden states of rows without padding: [b, l] -> [b, l, D]."""
@@ -63,21 +63,23 @@ class Pretrained:
         if self.spec.block is not None:
             place = torch.arange(tokens.shape[-1], device=self.device)[None]
             mask = block_causal(place, place, self.spec.block)[:, None]
-        hidden: Tensor = self.module(tokens, mask=mask)
+        hidden: Tensor = self.module(ship(tokens, self.device), mask=mask)
         return hidden
 
     def head(self, hidden: Hidden, rows: Tensor, positions: Tensor) -> Tensor:
         """Logits of the asked cells; a shifted model predicts token i from its output at i - 1."""
         source = read_at(positions, self.arch.shift)
-        return self.module.logits(hidden.states[rows, source])
+        states = hidden.states
+        return self.module.logits(states[ship(rows, states.device), ship(source, states.device)])
 
     def attention_mask(self, canvas: Canvas, width: int) -> Tensor | None:
         """Who may look at whom: None where everybody sees everything: [B, 1, Q or 1, K]."""
-        place = torch.arange(width, device=self.device)[None]
+        place = torch.arange(width)[None]
         real = place < canvas.lengths[:, None]  # [B, K]
         if self.spec.block is not None:
-            return (block_causal(place, place, self.spec.block) & real[:, None])[:, None]
-        return None if bool(real.all()) else real[:, None, None]
+            mask = block_causal(place, place, self.spec.block) & real[:, None]
+            return ship(mask[:, None], self.device)
+        return None if bool(real.all()) else ship(real[:, None, None], self.device)
 
     def forward(
         self, tokens: Tensor, positions: Tensor, mask: Tensor | None, cache: KeyValues

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from unmask.errors import ModelError
-from unmask.models.base import Canvas, Hidden, read_at
+from unmask.models.base import Canvas, Hidden, read_at, ship
 from unmask.models.pretrained import Pretrained
 
 ROWS = 64  # of one forward: more would not fit the processor's cache
@@ -38,7 +38,7 @@ class Remembered:
 
     def trunk(self, canvas: Canvas) -> Hidden:
         """Compute the canvases that are new; every row then points to its cells in the memory."""
-        tokens, lengths = canvas.tokens.cpu(), canvas.lengths.tolist()
+        tokens, lengths = canvas.tokens, canvas.lengths.tolist()
         if self._size * max(self.model.arch.hidden, 1) * 4 > MOST_BYTES:
             self.forget()
         begin = self._begin(canvas)
@@ -53,13 +53,13 @@ class Remembered:
         self.asked += len(keys)
         self.computed += len(fresh)
         self._compute(canvas, fresh)
-        cells = torch.tensor([self._first_cell[key] for key in keys], device=self.device)
-        return Hidden((self._states, cells - torch.tensor(begin, device=self.device)))
+        cells = torch.tensor([self._first_cell[key] for key in keys])
+        return Hidden((self._states, cells - torch.tensor(begin)))
 
     def head(self, hidden: Hidden, rows: Tensor, positions: Tensor) -> Tensor:
         states, offset = hidden.states
         source = read_at(positions, self.model.arch.shift)
-        return self.model.module.logits(states[offset[rows] + source])
+        return self.model.module.logits(states[ship(offset[rows] + source, states.device)])
 
     def _begin(self, canvas: Canvas) -> list[int]:
         """The first position of each row that a head may be asked about."""
@@ -73,9 +73,9 @@ class Remembered:
         for length, members in by_length.items():
             for place in range(0, len(members), ROWS):
                 some = members[place : place + ROWS]
-                rows = torch.tensor([fresh[key] for key in some], device=self.device)
                 first = min(begin for begin, _ in some)
-                states = self.model.module(canvas.tokens[rows, :length], first=first)
+                tokens = canvas.tokens[[fresh[key] for key in some], :length]
+                states = self.model.module(ship(tokens, self.device), first=first)
                 for key, state in zip(some, states, strict=True):
                     self._first_cell[key] = self._keep(state[key[0] - first :])
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from unmask.models.base import ship
 from unmask.reduce import chunks, row_sum, working_dtype
 from unmask.trace.stack import Glimpse, Stack
 from unmask.view import KL
@@ -20,23 +21,23 @@ CHUNK = 1 << 15  # elements at once: a short temporary is not handed back to the
 class Cells:
     """What was computed for one row in K steps: N cells, step by step in their order."""
 
-    step: Tensor  # [N] 0..K-1
+    step: Tensor  # [N] 0..K-1, on the host as the positions
     positions: Tensor  # [N]
-    values: Tensor  # [N, V]
+    values: Tensor  # [N, V] on the model's device
 
     @classmethod
     def of(cls, glimpses: Sequence[Glimpse]) -> Cells:
         """Those of each glimpse's own row."""
         found = [_own(glimpse) for glimpse in glimpses]
         positions = _joined([cells[0] for cells in found])
-        counts = torch.tensor([len(cells[0]) for cells in found], device=positions.device)
-        step = torch.arange(len(found), device=positions.device).repeat_interleave(counts)
+        counts = torch.tensor([len(cells[0]) for cells in found])
+        step = torch.arange(len(found)).repeat_interleave(counts)
         return cls(step, positions, _joined([cells[1] for cells in found]))
 
     def last_step(self) -> Cells:
         """The cells of the last step alone."""
-        kept = self.step == self.step.max()
-        return Cells(self.step[kept], self.positions[kept], self.values[kept])
+        first = int((self.step < self.step.max()).sum()) if len(self.step) else 0
+        return Cells(self.step[first:], self.positions[first:], self.values[first:].clone())
 
     def candidates(self, stack: Stack) -> Tensor:
         """Which of the cells a rule could choose: [N] bool."""
@@ -48,7 +49,7 @@ class Cells:
 
 @dataclass(frozen=True)
 class Outlook:
-    """What the model thought of N cells."""
+    """What the model thought of N cells, on the host."""
 
     token: Tensor  # [N, k] the likeliest ones
     log_p: Tensor  # [N, k] their log-probabilities
@@ -61,7 +62,7 @@ def outlook(cells: Cells, before: Cells | None, kl: KL | None) -> Outlook:
     The instability is asked for where the rule computes none; `before` are the cells of the step
     before the first.
     """
-    slot = None if kl is None else _one_step_earlier(cells, before)
+    slot = None if kl is None else ship(_one_step_earlier(cells, before), cells.values.device)
     count = min(MOST, cells.values.shape[-1])
     pieces = []
     for rows in chunks(cells.values, CHUNK):
@@ -72,7 +73,8 @@ def outlook(cells: Cells, before: Cells | None, kl: KL | None) -> Outlook:
             moved = _moved(now, _earlier(cells, before, slot[rows]), slot[rows], kl)
         pieces.append((top.indices, top.values, moved))
     tokens, log_p, moves = zip(*pieces, strict=True)
-    return Outlook(torch.cat(tokens), torch.cat(log_p), torch.cat(moves) if kl else None)
+    moved = torch.cat(moves).cpu() if kl else None
+    return Outlook(torch.cat(tokens).cpu(), torch.cat(log_p).cpu(), moved)
 
 
 def _log_softmax(values: Tensor) -> Tensor:
@@ -84,8 +86,6 @@ def _earlier(cells: Cells, before: Cells | None, slot: Tensor) -> Tensor:
     if before is None or not len(before.positions):
         return cells.values[slot.clamp_min(0)]
     held = len(before.positions)
-    if bool((slot < held).all()):
-        return before.values[slot.clamp_min(0)]
     inside = cells.values[(slot - held).clamp_min(0)]
     return torch.where((slot < held)[:, None], before.values[slot.clamp(0, held - 1)], inside)
 
@@ -109,8 +109,8 @@ def _one_step_earlier(cells: Cells, before: Cells | None) -> Tensor:
     if before is not None:
         held = len(before.positions)
         known = before.positions < width
-        table[0, before.positions[known]] = torch.arange(held, device=known.device)[known]
-    places = torch.arange(held, held + len(cells.step), device=table.device)
+        table[0, before.positions[known]] = torch.arange(held)[known]
+    places = torch.arange(held, held + len(cells.step))
     table[cells.step + 1, cells.positions] = places
     return table[cells.step, cells.positions]
 
@@ -120,8 +120,8 @@ def _own(glimpse: Glimpse) -> tuple[Tensor, Tensor]:
     assert kept is not None, "a trace needs steps with their logits: keep_logits=True"
     if len(glimpse.step.keys) == 1:
         return kept.positions, kept.values
-    mine = kept.rows == glimpse.row
-    return kept.positions[mine], kept.values[mine]
+    mine = (kept.rows == glimpse.row).nonzero()[:, 0]
+    return kept.positions[mine], kept.values[ship(mine, kept.values.device)]
 
 
 def _joined(parts: list[Tensor]) -> Tensor:
