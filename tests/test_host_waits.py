@@ -39,7 +39,7 @@ class FarAway(TorchFunctionMode):
     ) -> Any:
         if func is torch.Tensor.cpu and args[0].is_meta:
             self.waits += 1
-            return torch.rand(args[0].shape, dtype=args[0].dtype)
+            return torch.rand(args[0].shape).to(args[0].dtype)
         return func(*args, **(kwargs or {}))
 
 
