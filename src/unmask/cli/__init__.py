@@ -18,6 +18,7 @@ COMMANDS = (
     "demo",
     "run",
     "explain",
+    "figure",
     "eval",
     "sweep",
     "report",

@@ -9,7 +9,7 @@ from unmask.parts import needs_of, notation
 from unmask.stability import Stability
 from unmask.trace.causes import swd_of
 from unmask.trace.reading import Trace
-from unmask.trace.spelling import beside, number, ordinal, quoted, share, steps
+from unmask.trace.spelling import beside, listed, number, ordinal, quoted, share
 from unmask.trace.timeline import Look, Timeline
 
 MEANING = (
@@ -58,7 +58,8 @@ def _held(swd: Stability, timeline: Timeline, held: list[Look]) -> Iterator[str]
         f"{share(first.confidence)}); {_penalty(swd, first)}."
     )
     if others:
-        yield f"The same holds at {steps([look.step for look in others])}."
+        named = [f"step {x.step} ({quoted(x.trace.word(x.token))})" for x in others]
+        yield f"lam = 0 would have committed it at {listed(named)} too."
     yield from _afterwards(timeline, first)
 
 

@@ -22,6 +22,12 @@ def took(look: Look) -> int:
     return len(look.moment.selected)
 
 
+def place(look: Look) -> str:
+    """Where it stood among those that the selection chose from."""
+    everyone = len(look.moment.positions) == int(look.moment.ready.sum())
+    return ordinal(look.line) + ("" if everyone else " of those with a history")
+
+
 def gauge(look: Look, name: str) -> float:
     """A number of the selection's own, NaN where the trace has none."""
     found = look.moment.gauge.get(name)
@@ -31,18 +37,18 @@ def gauge(look: Look, name: str) -> float:
 def _fallback(part: Any, look: Look) -> str:
     among = f"took {took(look)} of {counted(int(look.moment.ready.sum()), 'candidate')}"
     outcome = "it among them" if look.selected else "it not among them"
-    return f"{notation(part)} {among}, {outcome}; by score it was {ordinal(look.line)}"
+    return f"{notation(part)} {among}, {outcome}; by score it was {place(look)}"
 
 
 def _top(part: Any, look: Look) -> str:
     best = "the best one" if part.k == 1 else f"the {part.k} best"
-    return f"{notation(part)} takes {best}, and it was {ordinal(look.line)}"
+    return f"{notation(part)} takes {best}, and it was {place(look)}"
 
 
 def _timetable(part: Any, look: Look) -> str:
     share = int(gauge(look, "share"))
     given = f"{notation(part)} gave {share or 'no'} position{'s' * (share != 1)} to this step"
-    return f"{given}, and it was {ordinal(look.line)}"
+    return f"{given}, and it was {place(look)}"
 
 
 def _threshold(part: Any, look: Look) -> str:
@@ -58,7 +64,7 @@ def _level(part: Any, look: Look, tau: float, slack: float = 0.0) -> str:
         also = " and those close to it" if slack else ""
         if look.selected:
             return f"{nobody} the best one{also} went, and this was {_among(look, slack)}"
-        return f"{nobody} only the best one{also} went, and this was {ordinal(look.line)}"
+        return f"{nobody} only the best one{also} went, and this was {place(look)}"
     if not look.selected:
         return f"under {name} its score, {score}, was not {sign} {number(tau)}"
     near = f" or within {number(slack)} of the best" if slack else ""
@@ -82,14 +88,14 @@ def _run(part: Any, look: Look, limit: float, cost: str) -> str:
     name, count = notation(part), took(look)
     allowed, more = f"{number(limit)} nats", f"one more {_one_more(look, limit)}"
     if not look.selected:
-        line = f"it was {ordinal(look.line)} in line"
+        line = f"in line it was {place(look)}"
         return f"{name} stopped before it: {_front(count)}, {more}, and {line}"
     if count == int(look.moment.ready.sum()):
         more = "nobody else was left"
     if count == 1:
         return f"under {name} the best one always goes, and it was that; {more}"
     spent = f"{cost} {beside(gauge(look, 'spent'), limit)} of {allowed}"
-    return f"under {name} {_front(count)}, and it was {ordinal(look.line)}; {spent}, and {more}"
+    return f"under {name} {_front(count)}, and it was {place(look)}; {spent}, and {more}"
 
 
 def _one_more(look: Look, limit: float) -> str:
@@ -110,10 +116,10 @@ def _factor(part: Any, look: Look) -> str:
     after = "" if math.isnan(following) else f"; at the next one it is {number(following)}"
     if look.selected:
         return (
-            f"under {name} {_front(count)}, it was {ordinal(look.line)}; {cost} at the last of them is "
-            f"{number(last)}{after}"
+            f"under {name} {_front(count)}, it was {place(look)}; {cost} at the last of "
+            f"them is {number(last)}{after}"
         )
-    return f"under {name} {_front(count)}, and it was {ordinal(look.line)}{after}, by {cost}"
+    return f"under {name} {_front(count)}, and it was {place(look)}{after}, by {cost}"
 
 
 def _klass(part: Any, look: Look) -> str:
@@ -123,7 +129,7 @@ def _klass(part: Any, look: Look) -> str:
         why = (
             f"the block was in its first {part.n - 1} steps" if gated else "none was sure and calm"
         )
-        which = "it" if look.selected else ordinal(look.line)
+        which = "it" if look.selected else place(look)
         return f"under {notation(part)} {why}, so only the best one went, and this was {which}"
     sign = ">" if part.test == "gt" else ">="
     passed = "passed" if look.selected else "did not pass"
@@ -142,12 +148,14 @@ def _hierarchy(part: Any, look: Look) -> str:
     if look.selected and look.line == 1:
         return f"under {name} the best of all always goes, and it was that"
     if look.selected and leads:
-        return f"under {name} it was the best of its run of neighbouring masks, with a score of {score}"
+        return f"under {name} the best of its run of masks goes, and it was that, with {score}"
     if look.selected:
         return f"under {name} its score, {score}, was above {number(part.tau)}"
     if leads:
-        return f"under {name} the best of its run of masks, but {score} is not above {number(part.low)}"
-    return f"under {name} not the best of its run of masks, and {score} is not above {number(part.tau)}"
+        asked = f"more than {number(part.low)} is asked of the best of a run of masks"
+        return f"under {name} {asked}; it had {score}"
+    asked = f"more than {number(part.tau)} is asked of all but the best of its run of masks"
+    return f"under {name} {asked}; it had {score}"
 
 
 def _leader_line(look: Look) -> int:
