@@ -97,10 +97,11 @@ def divergence(first: Tensor, second: Tensor) -> Tensor:
     return torch.cat(pieces).double()
 
 
-def chunks(logits: Tensor) -> Iterator[slice]:
+def chunks(logits: Tensor, elements: int | None = None) -> Iterator[slice]:
     """Slices over the rows, few enough rows each that a float32 copy stays small."""
     count, vocabulary = logits.shape
-    size = max(1, (CHUNK_ELEMENTS << 8 if logits.is_cuda else CHUNK_ELEMENTS) // vocabulary)
+    elements = elements or CHUNK_ELEMENTS
+    size = max(1, (elements << 8 if logits.is_cuda else elements) // vocabulary)
     return (slice(lo, min(lo + size, count)) for lo in range(0, max(count, 1), size))
 
 

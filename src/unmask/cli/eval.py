@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
 from unmask.cli.lab_options import add_running, add_sampling, number_of
 from unmask.cli.run import CACHES, EOS
@@ -34,6 +35,9 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     add_sampling(command)
     running = command.add_argument_group("running")
     add_running(running)
+    running.add_argument(
+        "--trace", type=Path, metavar="DIR", help="write every step of every example to files here"
+    )
     running.add_argument("--dry-run", action="store_true", help="say what it would cost")
     command.set_defaults(run=run)
 

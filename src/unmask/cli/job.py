@@ -13,7 +13,7 @@ import torch
 from unmask import __version__, embedded
 from unmask.caches import POLICIES, check_cache
 from unmask.errors import RequestError
-from unmask.generate import Answer, Format, Prompt, Seconds
+from unmask.generate import Answer, Format, Prompt
 from unmask.jsonl import sha_of
 from unmask.models.base import Denoiser
 from unmask.models.describe import Description, describe
@@ -27,6 +27,7 @@ from unmask.rules import Rule
 from unmask.sampling import Sampling
 from unmask.source import Source
 from unmask.trace import Tracer
+from unmask.trace.recording import text_of
 
 
 @dataclass(frozen=True)
@@ -109,8 +110,7 @@ class Job:
 
     def text_of(self, result: Result, request: Request) -> str:
         """What a result says."""
-        infill = request.length is None
-        return Answer.of(result, self.shape.tokenizer, infill, Seconds()).text
+        return text_of(result, request, self.shape.tokenizer) or ""
 
     @property
     def model_name(self) -> str:

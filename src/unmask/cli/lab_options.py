@@ -72,7 +72,8 @@ def options_of(arguments: argparse.Namespace) -> Options:
         if len(names) > 1:
             raise LabError("--workers multiplies one --device; several devices have a worker each")
         names = names * arguments.workers
-    return Options(arguments.store, tuple(names), arguments.batch_size, arguments.data)
+    traces = getattr(arguments, "trace", None)
+    return Options(arguments.store, tuple(names), arguments.batch_size, arguments.data, traces)
 
 
 def judge_of(arguments: argparse.Namespace, benchmarks: Sequence[Benchmark]) -> Judge | None:

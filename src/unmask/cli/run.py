@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from unmask.generate import Answer
     from unmask.jsonl import AnswerFile, Line
     from unmask.request import Request
-    from unmask.results import Step
     from unmask.trace.files import TraceFiles
 
 EOS = ("keep", "suppress", "last", "stop", "block", "fill")
@@ -161,13 +160,14 @@ def _prompt(given: str | None) -> str:
 def _one(job: Job, text: str, arguments: argparse.Namespace) -> None:
     from unmask.generate import generate
     from unmask.terminal import has_colour
+    from unmask.trace.files import together
     from unmask.watch import Watch
 
     request = job.request(job.texts.of_text(text, arguments.seed))
     tokenizer, spec = job.shape.tokenizer, job.shape.spec
     watch = Watch(tokenizer, spec, request, sys.stdout, has_colour()) if arguments.watch else None
     with _traced(job, [request], arguments) as traces:
-        see = _both(watch, traces)
+        see = together(watch, traces)
         answers = generate(job.load(), tokenizer, [request], 1, see, traces is not None)
         _, answer = next(answers)
     if watch is not None:
@@ -239,17 +239,6 @@ def _traced(
         lambda result: job.text_of(result, requests[result.key]),
     ) as traces:
         yield traces
-
-
-def _both(*listeners: Callable[[Step], None] | None) -> Callable[[Step], None] | None:
-    """Shows a step to everyone who listens."""
-    present = [listener for listener in listeners if listener is not None]
-
-    def see(step: Step) -> None:
-        for listener in present:
-            listener(step)
-
-    return see if present else None
 
 
 def _lines(job: Job, arguments: argparse.Namespace) -> list[Line]:

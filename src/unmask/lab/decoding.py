@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,11 @@ from unmask.lab.work import Work
 from unmask.models.base import Denoiser, ModelSpec
 from unmask.request import Request
 from unmask.results import Step
+from unmask.source import Source
 from unmask.tokenizer import Tokenizer
+from unmask.trace import Tracer
+from unmask.trace.files import TraceFiles, made_folder, together
+from unmask.trace.recording import text_of
 
 SIGN_OF_LIFE = 20  # seconds between two of them
 
@@ -27,26 +33,60 @@ def decode(
     model: Denoiser,
     batch_size: int,
     on_done: Callable[[Ask], None] = lambda ask: None,
+    traces: Path | None = None,
 ) -> int:
-    """Claim, decode and store until no example of the trial is free; returns how many were done."""
+    """Claim, decode and store until no example of the trial is free; returns how many were done.
+
+    With `traces` every example leaves a trace in a folder of the trial's own.
+    """
     taken: list[Ask] = []
+    requests: list[Request] = []
     store.add(work.trial, work.bench.record(work.preset.name))
 
     def claimed() -> Iterator[Request]:
         for ask in store.missing(work.trial, work.asks):
             if store.claim(work.trial, ask):
                 taken.append(ask)
-                yield work.request(ask)
+                requests.append(work.request(ask))
+                yield requests[-1]
 
     watch = _Watch(model, store)
-    answers = generate(model, work.subject.tokenizer, claimed(), batch_size, watch)
-    for key, answer in answers:
-        ask = taken[key]
-        tokenizer, spec = work.subject.tokenizer, work.subject.shape.spec
-        record = record_of(answer, watch.written.pop(key), tokenizer, spec)
-        store.finish(work.trial, ask, {**record, **watch.memory(key)})
-        on_done(ask)
+    tokenizer, spec = work.subject.tokenizer, work.subject.shape.spec
+    with nullcontext() if traces is None else _traces(traces, work, model, taken, requests) as seen:
+        see = watch if seen is None else together(watch, seen)
+        answers = generate(model, tokenizer, claimed(), batch_size, see, seen is not None)
+        for key, answer in answers:
+            ask = taken[key]
+            record = record_of(answer, watch.written.pop(key), tokenizer, spec)
+            store.finish(work.trial, ask, {**record, **watch.memory(key)})
+            on_done(ask)
     return len(taken)
+
+
+def _traces(
+    folder: Path, work: Work, model: Denoiser, taken: list[Ask], requests: list[Request]
+) -> TraceFiles:
+    """Writes a file for every example that is taken."""
+    trial, tokenizer = work.trial, work.subject.tokenizer
+    dtype = None if trial.dtype == "stored" else trial.dtype
+    source = Source(trial.model, str(model.device), dtype, cache=trial.cache)
+    made_folder(folder / trial.key)
+    return TraceFiles(
+        lambda key: folder / trial.key / f"{_file_name(taken[key].example)}.trace",
+        lambda key, stream: Tracer(
+            stream,
+            model.spec,
+            requests[key],
+            tokenizer,
+            {**asdict(source), "weights": trial.weights, "example": taken[key].example},
+        ),
+        lambda result: text_of(result, requests[result.key], tokenizer) or "",
+    )
+
+
+def _file_name(example: str) -> str:
+    """The example's name with nothing in it that a file system minds."""
+    return re.sub(r"[^\w.-]+", "-", example)
 
 
 def record_of(

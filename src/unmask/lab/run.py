@@ -5,7 +5,7 @@ from __future__ import annotations
 import multiprocessing
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Protocol
@@ -45,6 +45,7 @@ class Options:
     devices: tuple[str, ...] = ("cpu",)  # a worker each
     batch_size: int = 8
     data: Path | None = None
+    traces: Path | None = None  # a folder for the traces of all examples
 
 
 def check_graders(works: Sequence[Work], tools: Tools) -> None:
@@ -111,7 +112,8 @@ def _decode_here(
         def tell(_: Ask, work: Work = work) -> None:
             progress.done(work)
 
-        decode(store, work, models.of(work, device), options.batch_size, tell)
+        model = models.of(work, device)
+        decode(store, work, model, options.batch_size, tell, options.traces)
 
 
 class _Silent:
@@ -141,10 +143,7 @@ def _decode_in_workers(
     workers = [
         spawn.Process(
             target=_worker,
-            args=(
-                wanted,
-                Options(options.store, (device,), options.batch_size, options.data),
-            ),
+            args=(wanted, replace(options, devices=(device,))),
         )
         for device in options.devices
     ]

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from unmask.reduce import chunks, divergence, working_dtype
+from unmask.reduce import chunks, row_sum, working_dtype
 from unmask.trace.stack import Glimpse, Stack
 from unmask.view import KL
 
 MOST = 5  # tokens per position
+CHUNK = 1 << 15  # elements at once: a short temporary is not handed back to the system each time
 
 
 @dataclass(frozen=True)
@@ -45,38 +46,63 @@ class Cells:
         return inside & masked[self.step, place.clamp(0, masked.shape[-1] - 1)]
 
 
-def likeliest(values: Tensor) -> tuple[Tensor, Tensor]:
-    """The likeliest tokens and their log-probabilities: [N, V] -> [N, k] each."""
-    count = min(MOST, values.shape[-1])
-    tokens, log_p = [], []
-    for rows in chunks(values):
-        z = values[rows].to(working_dtype(values))
-        top = z.topk(count, dim=-1)
-        tokens.append(top.indices)
-        log_p.append(top.values - z.logsumexp(-1, keepdim=True))
-    return torch.cat(tokens), torch.cat(log_p)
+@dataclass(frozen=True)
+class Outlook:
+    """What the model thought of N cells."""
+
+    token: Tensor  # [N, k] the likeliest ones
+    log_p: Tensor  # [N, k] their log-probabilities
+    moved: Tensor | None  # [N] KL to one step earlier, NaN without one; None if it was not asked
 
 
-def movement(cells: Cells, before: Cells | None, kl: KL) -> Tensor:
-    """KL between each cell's distribution and its own one step earlier, NaN without one: [N].
+def outlook(cells: Cells, before: Cells | None, kl: KL | None) -> Outlook:
+    """The likeliest tokens, and with `kl` how far each cell has moved since the last step.
 
-    For rules that compare nothing themselves; `before` are the cells of the step before the first.
+    The instability is asked for where the rule computes none; `before` are the cells of the step
+    before the first.
     """
-    moved = torch.full(cells.positions.shape, torch.nan, dtype=torch.float64)
-    moved = moved.to(cells.positions.device)
-    if not len(cells.positions):
-        return moved
-    past, slot = cells.values, _one_step_earlier(cells, before)
-    if before is not None and len(before.positions):
-        past = torch.cat([before.values, cells.values]) if int(cells.step[-1]) else before.values
-    seen = slot >= 0
-    then, now = past[slot[seen]], cells.values[seen]
-    moved[seen] = divergence(then, now) if kl == "prev_cur" else divergence(now, then)
-    return moved
+    slot = None if kl is None else _one_step_earlier(cells, before)
+    count = min(MOST, cells.values.shape[-1])
+    pieces = []
+    for rows in chunks(cells.values, CHUNK):
+        now = _log_softmax(cells.values[rows])
+        top = now.topk(count, dim=-1)
+        moved = None
+        if kl is not None and slot is not None:
+            moved = _moved(now, _earlier(cells, before, slot[rows]), slot[rows], kl)
+        pieces.append((top.indices, top.values, moved))
+    tokens, log_p, moves = zip(*pieces, strict=True)
+    return Outlook(torch.cat(tokens), torch.cat(log_p), torch.cat(moves) if kl else None)
+
+
+def _log_softmax(values: Tensor) -> Tensor:
+    return values.to(working_dtype(values)).log_softmax(-1)
+
+
+def _earlier(cells: Cells, before: Cells | None, slot: Tensor) -> Tensor:
+    """The logits one step earlier; whatever where there are none: [n, V]."""
+    if before is None or not len(before.positions):
+        return cells.values[slot.clamp_min(0)]
+    held = len(before.positions)
+    if bool((slot < held).all()):
+        return before.values[slot.clamp_min(0)]
+    inside = cells.values[(slot - held).clamp_min(0)]
+    return torch.where((slot < held)[:, None], before.values[slot.clamp(0, held - 1)], inside)
+
+
+def _moved(now: Tensor, earlier: Tensor, slot: Tensor, kl: KL) -> Tensor:
+    """KL between two steps from log-probabilities, NaN where slot is -1: [n]."""
+    then = _log_softmax(earlier)
+    first, second = (then, now) if kl == "prev_cur" else (now, then)
+    gap = torch.where(first > -torch.inf, first - second, 0.0)  # 0 log 0 = 0
+    found = row_sum(first.exp() * gap).clamp_min(0.0).double()
+    return torch.where(slot >= 0, found, torch.nan)
 
 
 def _one_step_earlier(cells: Cells, before: Cells | None) -> Tensor:
     """Which cell each one was, in `before` and then `cells`; -1 for none: [N]."""
+    if not len(cells.positions):
+        return cells.positions
     width = int(cells.positions.max()) + 1
     table = cells.step.new_full((int(cells.step[-1]) + 2, width), -1)  # [K + 1, L]
     held = 0

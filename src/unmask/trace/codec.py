@@ -52,15 +52,15 @@ def _unpacked(kind: str, data: bytes) -> Array:
     return column.astype(np.float64 if kind[0] == "f" else np.int64)
 
 
-def bits(flags: Array) -> str:
-    """A row of flags, eight to a byte, the first in the lowest bit."""
-    return text(np.packbits(flags, bitorder="little").tobytes())
+def packed(flags: Array) -> Array:
+    """Rows of flags, eight to a byte, the first in the lowest bit: [..., W] -> [..., W / 8]."""
+    return np.packbits(flags, axis=-1, bitorder="little")
 
 
 def flags(written: str, count: int) -> Array:
-    """What `bits` wrote."""
-    packed = np.frombuffer(raw(written), np.uint8)
-    return np.unpackbits(packed, count=count, bitorder="little").astype(bool)
+    """A row of flags that was packed and written as text."""
+    data = np.frombuffer(raw(written), np.uint8)
+    return np.unpackbits(data, count=count, bitorder="little").astype(bool)
 
 
 def text(data: bytes) -> str:

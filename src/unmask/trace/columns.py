@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from unmask.rules import Rule
 from unmask.select import best_first
 from unmask.stability import Stability
-from unmask.trace.alternatives import Cells, likeliest, movement
+from unmask.trace.alternatives import Cells, outlook
 from unmask.trace.codec import Array, raw_columns
 from unmask.trace.stack import Stack
 from unmask.view import KL
@@ -39,7 +40,7 @@ def direction(rule: Rule) -> KL:
 class Columns:
     """All candidates of K steps, step by step: N of them."""
 
-    exact: Array  # [8, N] float64, unrounded: what digests are of
+    exact: Array  # [N, 8] float64, unrounded: what digests are of
     ids: Array  # every token id that occurs
     same: dict[str, str]  # columns that are left out, and which ones they repeat
     names: list[str]  # of the columns that are written, with their types
@@ -52,10 +53,12 @@ class Columns:
     @classmethod
     def of(cls, rule: Rule, stack: Stack, cells: Cells, before: Cells | None) -> Columns:
         """Everything about the candidates; `before` are the cells one step before the first."""
-        exact = _exact(rule, stack, cells, before)
-        tokens, floats, ranks = _tokens(stack, cells), _floats(exact, stack), _ranks(stack)
+        kl = direction(rule)
         kept = cells.candidates(stack)
-        first, log_p = (found[kept].cpu().numpy() for found in likeliest(cells.values))
+        seen = outlook(cells, before, None if kl in rule.needs.directions else kl)
+        exact = _exact(stack, kl, None if seen.moved is None else seen.moved[kept])
+        tokens, floats, ranks = _tokens(stack), _floats(exact.T, stack), _ranks(stack)
+        first, log_p = (found[kept].cpu().numpy() for found in (seen.token, seen.log_p))
         for place in range(first.shape[-1]):
             tokens[f"alternative_{place}"] = first[:, place]
             floats[f"log_p_{place}"] = log_p[:, place].astype(np.float16)
@@ -70,24 +73,21 @@ class Columns:
         return cls(exact, np.concatenate([c.ravel() for c in tokens.values()]), same, names, blocks)
 
 
-def _exact(rule: Rule, stack: Stack, cells: Cells, before: Cells | None) -> Array:
-    """The numbers of every candidate as the rule saw them: float64 [8, N]."""
+def _exact(stack: Stack, kl: KL, moved: Tensor | None) -> Array:
+    """The numbers of every candidate as the rule saw them: float64 [N, 8]."""
     view, scores, masked = stack.view, stack.decision.scores, stack.view.masked
-    kl = direction(rule)
-    if kl in rule.needs.directions:
+    if moved is None:
         moved = torch.where(view.seen, view.instability(kl), torch.nan)[masked]
-    else:
-        moved = movement(cells, before, kl)[cells.candidates(stack)]
     known = [view.confidence, view.margin, view.entropy, view.raw_entropy]
     ranked = [stack.decision.base.key, scores.key, scores.value]
     table = torch.stack([*known, *ranked], -1)[masked]  # [N, 7]
-    return torch.cat([table, moved[:, None]], -1).T.cpu().contiguous().numpy()
+    return torch.cat([table, moved[:, None]], -1).cpu().numpy()
 
 
 _EXACT = ("confidence", "margin", "entropy", "raw_entropy", "base", "score", "value", "instability")
 
 
-def _tokens(stack: Stack, cells: Cells) -> dict[str, Array]:
+def _tokens(stack: Stack) -> dict[str, Array]:
     return {"token": stack.view.token[stack.view.masked].cpu().numpy()}
 
 

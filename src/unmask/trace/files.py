@@ -15,13 +15,13 @@ from unmask.trace.tracer import Tracer
 Begin = Callable[[int, BinaryIO], Tracer]  # a tracer of request `key`, writing to a stream
 
 
-def writable(path: Path) -> BinaryIO:
+def writable(path: Path, option: str = "--trace") -> BinaryIO:
     """A new trace file; what is there already is only replaced if it is a trace."""
     try:
         if path.is_file() and path.stat().st_size:
             with path.open("rb") as old:
                 if old.read(2) != b"\x1f\x8b":
-                    raise RequestError(f"{path} exists and is no trace; give another --trace")
+                    raise RequestError(f"{path} exists and is no trace; give another {option}")
         return path.open("wb")
     except OSError as error:
         raise RequestError(f"the trace {path} cannot be written: {error.strerror}") from None
@@ -35,6 +35,17 @@ def made_folder(path: Path) -> None:
         raise RequestError(
             f"the folder {path} for traces cannot be made: {error.strerror}"
         ) from None
+
+
+def together(*listeners: Callable[[Step], None] | None) -> Callable[[Step], None] | None:
+    """Shows a step to everyone who listens, if anyone does."""
+    present = [listener for listener in listeners if listener is not None]
+
+    def see(step: Step) -> None:
+        for listener in present:
+            listener(step)
+
+    return see if present else None
 
 
 class TraceFiles:

@@ -28,7 +28,8 @@ class Moment:
     token: Array
     confidence: Array
     margin: Array
-    entropy: Array
+    entropy: Array  # of the distribution that scores
+    raw_entropy: Array  # of the model's own: what budgets count
     instability: Array  # D, NaN where there was nothing to compare with
     base: Array  # the score before modulators, as it ranks: a logarithm if `logarithmic`
     score: Array  # after them
@@ -135,9 +136,11 @@ class Trace:
         """The token ids after that many steps, all of them at -1: [L]."""
         tokens: Array = self.canvas.copy()
         for moment in self.moments[: len(self.moments) if step < 0 else step]:
-            for position, token in moment.writes.items():
+            for position, token in moment.committed.items():
                 tokens[position] = token
             tokens[list(moment.revoked)] = self.spec.mask_id
+            for position, token in moment.filled.items():  # the EOS policy comes last
+                tokens[position] = token
         return tokens
 
     @cached_property
@@ -145,8 +148,9 @@ class Trace:
         """The step (from 0) that fixed each position, -1 where it was given or is open: [L]."""
         steps = np.full(len(self.canvas), -1)
         for number, moment in enumerate(self.moments):
-            steps[list(moment.writes)] = number
+            steps[list(moment.committed)] = number
             steps[list(moment.revoked)] = -1
+            steps[list(moment.filled)] = number
         return steps
 
     def word(self, token: int) -> str:
@@ -188,6 +192,7 @@ def _moment(record: dict[str, Any]) -> Moment:
         confidence=np.exp(found["log_confidence"]),
         margin=np.exp(found["log_margin"]),
         entropy=found["entropy"],
+        raw_entropy=found["raw_entropy"],
         instability=found["instability"],
         base=found["base"],
         score=found["score"],

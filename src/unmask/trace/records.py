@@ -14,7 +14,7 @@ from torch import Tensor
 from unmask.rules import Rule
 from unmask.stability import Stability
 from unmask.trace.alternatives import Cells
-from unmask.trace.codec import Array, bits, text
+from unmask.trace.codec import Array, packed, text
 from unmask.trace.columns import Columns
 from unmask.trace.stack import Glimpse, Stack
 
@@ -69,12 +69,13 @@ class Told:
         start, stop = stack.start.tolist(), stack.stop.tolist()
         ends = [0, *masked.sum(-1).cumsum().tolist()]
         extras = self._extras(masked, chosen, start, stop)
+        candidates = packed(masked)
         for k, glimpse in enumerate(stack.glimpses):
             places = chosen[k].nonzero()[0].tolist()
             record: Record = {
                 "forward": stack.forward[k],
                 "window": [start[k], stop[k]],
-                "candidates": bits(masked[k, : stop[k] - start[k]]),
+                "candidates": text(candidates[k, : (stop[k] - start[k] + 7) // 8].tobytes()),
                 "count": ends[k + 1] - ends[k],
                 "columns": columns.names,
                 "same": columns.same,
@@ -86,7 +87,7 @@ class Told:
             }
             if self.gauge:
                 record["gauge"] = {name: _level(level[k]) for name, level in self.gauge.items()}
-            record["digest"] = _digest(columns.exact[:, ends[k] : ends[k + 1]], record)
+            record["digest"] = _digest(columns.exact[ends[k] : ends[k + 1]], record)
             yield record
 
     def _extras(
@@ -104,7 +105,8 @@ class Told:
         return {
             "revoked": {k: positions(revoked, k) for k in _steps(revoked)},
             "ready": {
-                k: bits(self.ready[k, : stop[k] - start[k]]) for k in _steps(self.ready != masked)
+                k: text(packed(self.ready[k, : stop[k] - start[k]]).tobytes())
+                for k in _steps(self.ready != masked)
             },
             "selected": {k: positions(self.selected, k) for k in _steps(self.selected != chosen)},
             "unweighted": {}
@@ -137,7 +139,9 @@ def _level(level: float) -> float | None:
 def _digest(exact: Array, record: Record) -> str:
     """A fingerprint of the unrounded numbers and of what was done."""
     done = [record.get(name) for name in ("window", "candidates", *_DONE)]
-    return blake2b(exact.tobytes() + repr(done).encode(), digest_size=8).hexdigest()
+    state = blake2b(exact.data, digest_size=8)
+    state.update(repr(done).encode())
+    return state.hexdigest()
 
 
 _DONE = ("committed", "filled", "revoked")

@@ -21,7 +21,10 @@ from unmask.trace.columns import direction
 from unmask.trace.records import Told
 from unmask.trace.stack import Glimpse, Stack
 
-STEPS, BYTES, SECONDS = 32, 1 << 24, 0.25  # what may wait before it is written
+STEPS, BYTES, SECONDS = 64, 1 << 24, 0.25  # what may wait before it is written
+
+LEVEL = 3  # of the compression: 6 takes twice the time for 2% less
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
 class Tracer:
@@ -36,6 +39,7 @@ class Tracer:
         request: what is decoded.
         tokenizer: gives the words of the tokens; without one a trace has numbers only.
         model: how the model can be loaded again, for `unmask replay`: path, dtype, cache...
+        branch: of which run the first steps are, if they were given.
     """
 
     def __init__(
@@ -45,17 +49,19 @@ class Tracer:
         request: Request,
         tokenizer: Tokenizer | None = None,
         model: dict[str, Any] | None = None,
+        branch: dict[str, Any] | None = None,
     ) -> None:
         self.stream = stream
         self.request = request
         self.tokenizer = tokenizer
-        self._gzip = zlib.compressobj(6, zlib.DEFLATED, GZIP)
+        self._gzip = zlib.compressobj(LEVEL, zlib.DEFLATED, GZIP)
         self._waiting: list[Glimpse] = []
         self._bytes = 0
         self._before: Cells | None = None
         self._words = np.zeros(0, np.int64)  # ids whose words are told, sorted
         self._since = perf_counter()
-        self._write([self._header(spec, model or {})])
+        header = self._header(spec, model or {})
+        self._write([{**header, "branch": branch} if branch else header])
 
     def see(self, step: Step, row: int = 0) -> None:
         """Take note of one row of a step, which must come with its logits."""
@@ -123,7 +129,6 @@ class Tracer:
 
     def _write(self, lines: list[dict[str, Any]]) -> None:
         for line in lines:
-            text = json.dumps(line, ensure_ascii=False, separators=(",", ":"))
-            self.stream.write(self._gzip.compress(text.encode() + b"\n"))
+            self.stream.write(self._gzip.compress(_ENCODER.encode(line).encode() + b"\n"))
         self.stream.write(self._gzip.flush(zlib.Z_SYNC_FLUSH))
         self.stream.flush()

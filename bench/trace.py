@@ -1,0 +1,95 @@
+"""What a trace costs: time on the embedded model, and bytes of a long answer.
+
+python -m bench.trace [--json FILE] [--large]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+from collections.abc import Iterator
+from io import BytesIO
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from bench.common import llada_shaped
+from unmask import Request, Rule, Settings, decode_steps, load, prompt_request
+from unmask.models.base import Denoiser
+from unmask.tasks import TASKS
+from unmask.tokenizer import Tokenizer
+from unmask.trace import record
+
+RULES = ("confidence | top(1)", "confidence | swd(5) | top(1)", "confidence | swd(5) | eb(0.1)")
+
+
+def requests(tokenizer: Tokenizer, model: Denoiser, rule: str, length: int) -> list[Request]:
+    """Held-out word problems."""
+    problems = TASKS["words"].sample("test", 8)
+    return [
+        prompt_request(model.spec, tokenizer.encode(p.prompt), length, Settings(Rule.parse(rule)))
+        for p in problems
+    ]
+
+
+def once(model: Denoiser, todo: list[Request], tokenizer: Tokenizer | None) -> float:
+    """Seconds for all requests, one after another, with a trace where there is a tokenizer."""
+    begin = perf_counter()
+    for request in todo:
+        if tokenizer is None:
+            for _ in decode_steps(model, [request]):
+                pass
+        else:
+            record(model, request, BytesIO(), tokenizer)
+    return perf_counter() - begin
+
+
+def overhead(repeats: int) -> Iterator[dict[str, Any]]:
+    """Runs with and without a trace by turns; the median of the ratios of neighbours."""
+    model, tokenizer = load("embedded")
+    for length in (24, 48):
+        for rule in RULES:
+            todo = requests(tokenizer, model, rule, length)
+            once(model, todo, None)
+            pairs = [
+                (once(model, todo, None), once(model, todo, tokenizer)) for _ in range(repeats)
+            ]
+            ratios = [traced / plain for plain, traced in pairs]
+            yield {
+                "rule": rule,
+                "length": length,
+                "seconds": min(plain for plain, _ in pairs),
+                "overhead": statistics.median(ratios) - 1,
+            }
+
+
+def size(model: Denoiser, rule: str, length: int) -> dict[str, Any]:
+    """Bytes of the trace of one long answer."""
+    out = BytesIO()
+    request = prompt_request(model.spec, [1, 2, 3], length, Settings(Rule.parse(rule)))
+    result = record(model, request, out)
+    return {"rule": rule, "length": length, "steps": result.nfe, "bytes": len(out.getvalue())}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--repeats", type=int, default=11)
+    parser.add_argument("--large", action="store_true", help="512 x 512 with LLaDA's vocabulary")
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    found = {"overhead": [], "size": []}
+    print(f"{'rule':32} {'length':>6} {'seconds':>8} {'trace adds':>10}")
+    for row in overhead(options.repeats):
+        found["overhead"].append(row)
+        print(f"{row['rule']:32} {row['length']:6} {row['seconds']:8.3f} {row['overhead']:10.1%}")
+    if options.large:
+        row = size(llada_shaped(layers=1, hidden=64), "confidence | swd(5) | top(1)", 512)
+        found["size"].append(row)
+        print(f"{row['length']} positions, {row['steps']} steps: {row['bytes'] / 1e6:.2f} MB")
+    if options.json:
+        options.json.write_text(json.dumps(found, indent=1))
+
+
+if __name__ == "__main__":
+    main()
