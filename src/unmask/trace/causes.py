@@ -38,6 +38,8 @@ def cause(timeline: Timeline, entry: Entry) -> Cause:
 
 
 def _of_candidate(look: Look) -> Cause:
+    if look.given:
+        return Cause("given", "the branch keeps what its run did in this step")
     if look.chosen and not look.selected:
         return Cause("forced", _forced(look))
     if look.selected and not look.chosen:

@@ -30,7 +30,7 @@ def swd_words(timeline: Timeline) -> list[str]:
     if swd is None:
         return [_no_swd(timeline)]
     held = [look for look in timeline.looks if look.unweighted and not look.chosen]
-    brought = [look for look in timeline.looks if look.chosen and not look.unweighted]
+    brought = [look for look in timeline.looks if look.chosen and look.unweighted is False]
     found = [*_held(swd, timeline, held), *(_brought(swd, look) for look in brought)]
     if not timeline.looks:
         return ["SWD never saw it: it was no candidate in any step."]
@@ -71,15 +71,12 @@ def _afterwards(timeline: Timeline, first: Look) -> Iterator[str]:
     if taken.token == first.token:
         yield f"The prediction was the same when it was committed at step {taken.step}."
         return
-    changed = next(look for look in timeline.looks if look.step > first.step and _is(look, taken))
+    after = (look for look in timeline.looks if look.step > first.step)
+    changed = next(look for look in after if look.token == taken.token)
     yield (
         f"By step {changed.step} the prediction had become "
         f"{quoted(taken.trace.word(taken.token))}, and that is what was committed."
     )
-
-
-def _is(look: Look, taken: Look) -> bool:
-    return look.token == taken.token
 
 
 def _brought(swd: Stability, look: Look) -> str:
@@ -90,7 +87,7 @@ def _brought(swd: Stability, look: Look) -> str:
         )
     verb = "selected" if look.trace.settings.steps is not None else "committed"
     first = f"Without SWD it would not have been {verb} at step {look.step}"
-    if look.rank < look.base_rank and len(look.trace.rule.modulators) == 1:
+    if look.rank < look.base_rank and len(look.trace.rule.modulators) == 1 and _lowers(swd, look):
         why = f"it was {ordinal(look.base_rank)}, and SWD put it {ordinal(look.rank)} since others"
         return f"{first}: by score {why} still moved more than it (D = {number(look.instability)})."
     return f"{first}; {_penalty(swd, look)}."
@@ -103,7 +100,7 @@ def _penalty(swd: Stability, look: Look) -> str:
         return f"it had no earlier distribution to compare with, so {waits}"
     moved = number(look.instability)
     what = "the distance from uniform" if moved == "-" else f"D = {moved}"
-    verb = "lowered" if swd.form != "literal" or look.moment.logarithmic else "changed"
+    verb = "lowered" if _lowers(swd, look) else "changed"
     ranked = f"from {look.base_rank} to {look.rank}"
     rank = f"its rank {ranked}" if look.base_rank != look.rank else f"left its rank at {look.rank}"
     change = f"{number(look.base)} to {beside(look.score, look.base)}{_factor(look)}"
@@ -111,6 +108,10 @@ def _penalty(swd: Stability, look: Look) -> str:
         return f"{what} {verb} its score from {change} and {rank}"
     before = "" if len(look.trace.rule.modulators) == 1 else " (with all modulators)"
     return f"{what} {verb} its score from {change} and took {rank}{before}"
+
+
+def _lowers(swd: Stability, look: Look) -> bool:
+    return swd.form != "literal" or look.moment.logarithmic
 
 
 def _factor(look: Look) -> str:
@@ -125,7 +126,7 @@ def _no_swd(timeline: Timeline) -> str:
     known = [look for look in timeline.looks if not math.isnan(look.instability)]
     rule = "The rule has no SWD"
     if not known:
-        return f"{rule}, and its D is not known: it never was a candidate twice in a row."
+        return f"{rule}, and its D is not known: no step had an earlier one to compare it with."
     largest, last = max(known, key=lambda look: look.instability), known[-1]
     told = f"D = {_KL[trace.header['kl']]} was {number(last.instability)} at step {last.step}"
     if largest is not last:

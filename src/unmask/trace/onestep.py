@@ -11,7 +11,7 @@ from unmask.trace.reading import Moment, Trace
 from unmask.trace.spelling import counted, spans
 from unmask.trace.steps import look_record, queue_table
 from unmask.trace.telling import Telling
-from unmask.trace.timeline import Entry, Look, Timeline
+from unmask.trace.timeline import Entry, Look, Timeline, given_steps
 
 
 def tell_step(trace: Trace, step: int) -> Telling:
@@ -44,8 +44,10 @@ def moment_record(step: int, moment: Moment) -> dict[str, Any]:
     }
 
 
-def unlike(moment: Moment) -> bool:
+def unlike(trace: Trace, moment: Moment) -> bool:
     """Whether lam = 0 would have committed something else."""
+    if moment.forward < given_steps(trace):
+        return False
     return moment.unweighted is not None and set(moment.unweighted) != set(moment.committed)
 
 
@@ -78,9 +80,9 @@ def _written(trace: Trace, moment: Moment) -> Iterator[str]:
 
 
 def _without_swd(trace: Trace, moment: Moment) -> Iterator[str]:
-    if swd_of(trace) is None:
+    if swd_of(trace) is None or moment.forward < given_steps(trace):
         return
-    if not unlike(moment):
+    if not unlike(trace, moment):
         yield "lam = 0 would have committed the same."
         return
     there, here = set(moment.unweighted or ()), set(moment.committed)

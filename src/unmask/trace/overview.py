@@ -12,7 +12,7 @@ from unmask.trace.reading import Moment, Trace
 from unmask.trace.spelling import counted, listed, named, number, quoted, share, spans, times
 from unmask.trace.tables import Row, Table, folded
 from unmask.trace.telling import Telling
-from unmask.trace.timeline import Look, Timeline
+from unmask.trace.timeline import Look, Timeline, given_steps
 
 NAMED = 2  # tokens of a step that the table names
 ROWS = 60
@@ -55,13 +55,13 @@ def _table(trace: Trace) -> Table:
     }
     names = ("step", "window", "of", "gauge", "at lam = 0", "committed")
     head = tuple(name for name in names if told.get(name, True))
-    rows = []
-    for i in folded([unlike(moment) for moment in trace.moments], most=ROWS):
+    rows: list[Row] = []
+    for i in folded([unlike(trace, moment) for moment in trace.moments], most=ROWS):
         if i is None:
             rows.append(Row(("...", *[""] * (len(head) - 1)), ("dim",)))
             continue
         cells = _cells(trace, i)
-        style = ("yellow",) if unlike(trace.moments[i]) else ()
+        style = ("yellow",) if unlike(trace, trace.moments[i]) else ()
         rows.append(Row(tuple(cells[name] for name in head), style))
     return Table(head, tuple(rows), frozenset({"gauge", "at lam = 0", "committed"}))
 
@@ -73,7 +73,7 @@ def _cells(trace: Trace, index: int) -> dict[str, str]:
         "window": f"{moment.window[0]}-{moment.window[1] - 1}",
         "of": str(len(moment.positions)),
         "gauge": _gauge(moment),
-        "at lam = 0": instead(moment, 2),
+        "at lam = 0": instead(moment, 2) if index >= given_steps(trace) else "branch",
         "committed": _committed(trace, moment),
     }
 
@@ -97,7 +97,7 @@ def _gauge(moment: Moment) -> str:
 def _legend(trace: Trace) -> Iterator[str]:
     if swd_of(trace) is None:
         return
-    if any(unlike(moment) for moment in trace.moments):
+    if any(unlike(trace, moment) for moment in trace.moments):
         yield "At lam = 0: + would have been committed too, - would not have been."
     else:
         yield "SWD changed nothing: lam = 0 would have committed the same in every step."
@@ -135,7 +135,7 @@ def _delay(timeline: Timeline) -> int:
 
 def _first_difference(trace: Trace) -> Iterator[str]:
     for step, moment in enumerate(trace.moments, 1):
-        if unlike(moment):
+        if unlike(trace, moment):
             positions = sorted(set(moment.unweighted or ()) ^ set(moment.committed))
             yield f"{listed([str(p) for p in positions])}: where lam = 0 first differs, step {step}"
             return

@@ -86,7 +86,7 @@ def _budget(part: Any, look: Look) -> str:
 def _run(part: Any, look: Look, limit: float, cost: str) -> str:
     """A best-first run whose cost stays within a limit: what it cost, and with one more."""
     name, count = notation(part), took(look)
-    allowed, more = f"{number(limit)} nats", f"one more {_one_more(look, limit)}"
+    allowed, more = f"{number(limit)} nats", _one_more(look, limit)
     if not look.selected:
         line = f"in line it was {place(look)}"
         return f"{name} stopped before it: {_front(count)}, {more}, and {line}"
@@ -101,8 +101,8 @@ def _run(part: Any, look: Look, limit: float, cost: str) -> str:
 def _one_more(look: Look, limit: float) -> str:
     following = gauge(look, "next")
     if math.isnan(following):
-        return "has an infinite or unknown cost"
-    return f"would have made it {beside(following, limit)}, over {number(limit)} nats"
+        return "the next one has an infinite or unknown cost"
+    return f"one more would have made it {beside(following, limit)}, over {number(limit)} nats"
 
 
 def _front(count: int) -> str:
@@ -181,7 +181,7 @@ def _left_to_right(part: Any, look: Look) -> str:
         return f"under {name} position {first}, left of it, had to wait"
     if here - 1 not in look.moment.selected:
         return f"under {name} a token that was fixed before ends the run of masks left of it"
-    asked = f"{number(part.tau)} is asked of all but the first {part.k}"
+    asked = f"{number(part.tau)} is asked of all but the leftmost" + f" {part.k}" * (part.k > 1)
     return f"under {name} the masks left of it went; its score was {score}, and {asked}"
 
 

@@ -26,20 +26,23 @@ class Table:
     rows: tuple[Row, ...]
     left: frozenset[str] = field(default_factory=frozenset)
 
-    def lines(self, paint: Painter, indent: str = GAP) -> list[str]:
-        """One line for the head and one for each row."""
+    def lines(self, paint: Painter, width: int = 80) -> list[str]:
+        """One line for the head and one for each row, cut where they are too long."""
         every = [self.head, *(row.cells for row in self.rows)]
         widths = [max(len(cells[i]) for cells in every) for i in range(len(self.head))]
-        head = paint(self._line(self.head, widths), "dim")
-        rows = [paint(self._line(row.cells, widths), *row.styles) for row in self.rows]
-        return [f"{indent}{line}" for line in (head, *rows)]
+        styled = [Row(self.head, ("dim",)), *self.rows]
+        return [paint(_cut(self._line(row.cells, widths), width), *row.styles) for row in styled]
 
     def _line(self, cells: Sequence[str], widths: Sequence[int]) -> str:
         fitted = (
             text.ljust(width) if name in self.left else text.rjust(width)
             for name, text, width in zip(self.head, cells, widths, strict=True)
         )
-        return GAP.join(fitted).rstrip()
+        return (GAP + GAP.join(fitted)).rstrip()
+
+
+def _cut(line: str, width: int) -> str:
+    return line if len(line) <= width else line[: width - 3] + "..."
 
 
 def folded(wanted: Sequence[bool], tail: int = 8, most: int = 24) -> list[int | None]:

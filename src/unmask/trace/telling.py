@@ -33,12 +33,12 @@ class Telling:
         return {**self.facts, "told": told}
 
     def lines(self, paint: Painter, width: int = 80) -> Iterator[str]:
-        """For people, no line longer than the width but for the table's."""
+        """For people, no line longer than the width."""
         yield from (paint(line, "bold") for line in _wrapped([self.head], width))
         yield from _wrapped(self.before, width)
         if self.table is not None and self.table.rows:
             yield ""
-            yield from self.table.lines(paint)
+            yield from self.table.lines(paint, width)
             yield ""
         yield from _wrapped(self.after, width)
         yield from (paint(line, "dim") for line in _wrapped([self.note], width) if self.note)

@@ -79,10 +79,15 @@ class Look:
         return bool(self.moment.ready[self.place])
 
     @property
+    def given(self) -> bool:
+        """Whether the step's decision was another run's, of which this one is a branch."""
+        return self.step <= given_steps(self.trace)
+
+    @property
     def unweighted(self) -> bool | None:
         """Whether lam = 0 would have committed it in this step; None without SWD."""
-        given = self.moment.unweighted
-        return None if given is None else self.position in given
+        there = self.moment.unweighted
+        return None if there is None or self.given else self.position in there
 
     @property
     def line(self) -> int:
@@ -187,6 +192,12 @@ class Timeline:
                 yield Event(step, "revoke", mask)
             if here in moment.filled:
                 yield Event(step, "fill", moment.filled[here])
+
+
+def given_steps(trace: Trace) -> int:
+    """How many steps a branch took over from its run; 0 where the trace is no branch."""
+    branch = trace.header.get("branch")
+    return int(branch["step"]) if branch else 0
 
 
 def end_before(timeline: Timeline, step: int) -> int | None:
