@@ -1,6 +1,7 @@
 """`unmask explain` and `unmask figure` as they are called."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -90,8 +91,7 @@ def test_what_is_no_trace_is_one_line(tmp_path, capsys):
 def test_a_trace_that_was_cut_off_tells_what_is_known(trace, tmp_path, capsys):
     from unmask.trace import Trace
 
-    with open(trace, "rb") as stream:
-        data = stream.read()
+    data = Path(trace).read_bytes()
     file = tmp_path / "cut.trace"
     file.write_bytes(data[: len(data) * 3 // 4])
     kept = len(Trace.read(file).moments)
@@ -103,8 +103,7 @@ def test_a_figure_is_written_beside_its_trace(trace, capsys):
     assert main(["figure", trace, "--position", "19"]) == 0
     out = capsys.readouterr().out.strip()
     assert out.endswith("a-19.svg")
-    with open(out) as stream:
-        assert "<svg" in stream.read()
+    assert "<svg" in Path(out).read_text()
 
 
 def test_a_figure_goes_where_it_is_told_to(trace, tmp_path, capsys):
