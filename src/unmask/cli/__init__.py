@@ -18,6 +18,8 @@ COMMANDS = (
     "demo",
     "run",
     "replay",
+    "explain",
+    "figure",
     "eval",
     "sweep",
     "report",
