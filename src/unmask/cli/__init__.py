@@ -17,6 +17,7 @@ from unmask.errors import UnmaskError
 COMMANDS = (
     "demo",
     "run",
+    "serve",
     "eval",
     "sweep",
     "report",
