@@ -10,6 +10,8 @@ from math import ceil
 from threading import Condition, Thread
 from time import perf_counter
 
+import torch
+
 from unmask.errors import RuleError
 from unmask.loop import Batch, Failure
 from unmask.models.base import Denoiser
@@ -54,6 +56,7 @@ class Engine:
         self._cancelled: set[Task] = set()
         self._closing = self._stopped = False
         self._usual_seconds = 1.0
+        self._threads = torch.get_num_threads()  # every thread has a number of its own
         self._thread = Thread(target=self._run, name="unmask-engine", daemon=True)
 
     # What other threads may call
@@ -81,6 +84,12 @@ class Engine:
         with self._changed:
             return not (self._waiting or self._suspects or self._running)
 
+    @property
+    def room(self) -> int:
+        """How many more rows would be taken: places in the batch and in the queue."""
+        free = 0 if self._suspects else max(0, self.batch_size - len(self._running))
+        return self.queue_size + free - len(self._waiting)
+
     def retry_after(self) -> int:
         """Seconds until there may be a place, by what rows took lately: 1..60."""
         rounds = (self.waiting + 1) / self.batch_size
@@ -91,8 +100,7 @@ class Engine:
         with self._changed:
             if self._closing or self.broken:
                 raise Closing
-            free = self.batch_size - len(self._running) if not self._suspects else 0
-            if len(self._waiting) + len(tasks) > self.queue_size + max(0, free):
+            if len(tasks) > self.room:
                 raise Full
             self._waiting.extend(tasks)
             self._changed.notify()
@@ -134,6 +142,7 @@ class Engine:
     # What only the engine's thread does
 
     def _run(self) -> None:
+        torch.set_num_threads(self._threads)
         try:
             while self._has_work():
                 self._let_go()

@@ -91,7 +91,9 @@ def of_validation(error: RequestValidationError) -> ApiError:
     if errors[0]["type"] == "json_invalid":
         return ApiError(400, "the body is no JSON", code="invalid_json")
     if not place:
-        return ApiError(400, "the body must be a JSON object", code="invalid_json")
+        unreadable = errors[0]["type"] == "string_unicode"
+        message = "a field's name holds half a character" if unreadable else "no JSON object"
+        return ApiError(400, f"the body: {message}", code="invalid_json")
     field = str(place[0])
     if errors[0]["type"] == "extra_forbidden" and len(place) == 1:
         near = get_close_matches(field, _KNOWN, n=1, cutoff=0.6)

@@ -82,7 +82,7 @@ class Service:
         """Read a request, beside the event loop; refuses at once where there is no place."""
         if self.engine.closing:
             raise self._down()
-        if self.engine.waiting >= max(1, self.engine.queue_size):
+        if self.engine.room < 1:
             raise self._full()
         if body.trace and self.form is None:
             raise ApiError(400, "this server keeps no traces", param="trace")
