@@ -113,7 +113,8 @@ def _check(arguments: argparse.Namespace) -> None:
         f"--grace must be >= 0, got {arguments.grace}": not arguments.grace >= 0,
         f"--port must be 0..65535, got {arguments.port}": not 0 <= arguments.port <= 65535,
         f"--seed must be >= 0, got {arguments.seed}": arguments.seed < 0,
-        f"--threads must be >= 1, got {arguments.threads}": (arguments.threads or 1) < 1,
+        f"--threads must be >= 1, got {arguments.threads}": arguments.threads is not None
+        and arguments.threads < 1,
         "--api-key must not be empty": arguments.api_key == "",
     }
     for message, holds in wrong.items():
