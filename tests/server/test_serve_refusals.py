@@ -266,6 +266,22 @@ def test_a_failure_of_the_server_is_500_and_tells_no_secrets(caplog):
     assert "secret" in caplog.text
 
 
+def test_an_engine_that_fails_leaves_nobody_waiting(caplog):
+    with serving() as running:
+        engine = running.service.engine
+
+        def broken():
+            raise ZeroDivisionError
+
+        engine._take_in = broken
+        assert refused(running.chat(), 500)["message"] == "decoding failed: ZeroDivisionError"
+        assert refused(running.chat(), 503)["code"] == "failed"
+        with running.http as http:
+            health = http.get("/health")
+        assert (health.status_code, health.json()["status"]) == (503, "failed")
+        assert "the engine has failed" in caplog.text
+
+
 def test_many_kinds_of_requests_at_once_are_answered_as_if_alone(embedded):
     from concurrent.futures import ThreadPoolExecutor
 

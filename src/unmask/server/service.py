@@ -80,8 +80,7 @@ class Service:
 
     async def prepare(self, body: ChatRequest | CompletionRequest) -> Prepared:
         """Read a request, beside the event loop; refuses at once where there is no place."""
-        if self.engine.closing:
-            raise self._down()
+        self._check_open()
         if self.engine.room < 1:
             raise self._full()
         if body.trace and self.form is None:
@@ -98,8 +97,15 @@ class Service:
         except Full:
             raise self._full() from None
         except Closing:
-            raise self._down() from None
+            self._check_open()
+            raise
         return choices
+
+    def _check_open(self) -> None:
+        if self.engine.broken:
+            raise ApiError(503, "the engine has failed; start the server anew", code="failed")
+        if self.engine.closing:
+            raise self._down()
 
     def cancel(self, choices: list[Choice]) -> None:
         """Free the rows of a request that nobody waits for."""
