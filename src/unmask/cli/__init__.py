@@ -20,6 +20,7 @@ COMMANDS = (
     "replay",
     "explain",
     "figure",
+    "serve",
     "eval",
     "sweep",
     "report",
