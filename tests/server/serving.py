@@ -103,13 +103,13 @@ class Gate:
 
 
 @contextmanager
-def serving(*options, wrap=lambda model: model, key=None, traces=None) -> Iterator[Running]:
+def serving(*options, wrap=lambda model: model, key=None, traces=True) -> Iterator[Running]:
     """`unmask serve` with these options, but for signals; `wrap` goes around the model."""
     arguments = parser().parse_args(["serve", *map(str, options)])
     job = Job.of(arguments)
-    service = Service(
-        _served(job, arguments), wrap(job.load()), arguments.batch_size, arguments.queue, traces
-    )
+    begin_trace = job.tracer if traces is True else traces
+    model, size = wrap(job.load()), arguments.batch_size
+    service = Service(_served(job, arguments), model, size, arguments.queue, begin_trace)
     ready = threading.Event()
     app = create_app(service, key, arguments.allow_host)
     bound = listen("127.0.0.1", 0)

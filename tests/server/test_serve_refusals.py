@@ -61,7 +61,6 @@ def refused(response, status=400):
         ({"infill": True, "max_tokens": 5}, "max_tokens", "so it takes no max_tokens"),
         ({"diffusing": True}, "diffusing", "needs stream"),
         ({"stream_options": {"include_usage": True}}, "stream_options", "needs stream"),
-        ({"trace": True}, "trace", "this server keeps no traces"),
         ({"logprobs": True}, "logprobs", "logprobs is not supported here"),
         ({"tools": [{"type": "function"}]}, "tools", "tools is not supported here"),
         ({"response_format": {"type": "json_object"}}, "response_format", "is not supported here"),

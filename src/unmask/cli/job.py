@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from argparse import Namespace
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
@@ -93,9 +94,14 @@ class Job:
             self.options.guidance,
         )
 
+    @cached_property
+    def weights(self) -> str:
+        """A fingerprint of the checkpoint."""
+        return fingerprint(self.shape.folder)
+
     def tracer(self, stream: BinaryIO, request: Request) -> Tracer:
         """Writes the steps of a request, with all that a replay needs."""
-        model = {**asdict(self.source), "weights": fingerprint(self.shape.folder)}
+        model = {**asdict(self.source), "weights": self.weights}
         return Tracer(stream, self.shape.spec, request, self.shape.tokenizer, model)
 
     def text_of(self, result: Result, request: Request) -> str:

@@ -88,7 +88,8 @@ def run(arguments: argparse.Namespace) -> int:
     served = _served(job, arguments)
     with listen(arguments.host, arguments.port) as bound:
         _use_threads(job, arguments.threads)
-        service = Service(served, job.load(), arguments.batch_size, arguments.queue)
+        model, size = job.load(), arguments.batch_size
+        service = Service(served, model, size, arguments.queue, job.tracer)
         app = create_app(service, key, arguments.allow_host if local else None)
         host, port = bound.getsockname()[:2]
         where = f"http://{f'[{host}]' if ':' in host else host}:{port}"

@@ -14,7 +14,7 @@ from unmask.server.errors import failed_row
 from unmask.server.prepare import Prepared
 from unmask.server.tasks import Listener, Outcome, Task
 from unmask.server.texts import Frame, Reader
-from unmask.server.traces import TraceFormat, TraceStore, Tracing
+from unmask.server.traces import Begin, Sheet, TraceStore, Tracing
 
 News = Frame | Outcome
 
@@ -72,16 +72,15 @@ class Choice:
     reader: Reader
     mailbox: Mailbox
     frames: bool  # whether the steps are wanted, not only the end
-    tracing: Tracing | None = None
+    sheet: Sheet | None = None  # what its trace is written on
     stopped: Frame | None = None  # where a stop string was found
     task: Task = field(init=False)
 
-    def listeners(self, form: TraceFormat | None, store: TraceStore) -> list[Listener]:
+    def listeners(self, begin: Begin | None, store: TraceStore) -> list[Listener]:
         """Everybody who follows the row; made when it begins."""
         found: list[Listener] = []
-        if form is not None:
-            self.tracing = Tracing(form, self.request, store)
-            found.append(self.tracing)
+        if begin is not None and self.sheet is not None:
+            found.append(Tracing(begin, self.request, self.sheet, store))
         if self.reader.stops:
             found.append(Until(self))
         if self.frames:
@@ -92,7 +91,7 @@ class Choice:
         """The finished text and its cost; raises what the row failed with."""
         if outcome.error is not None:
             raise failed_row(outcome.error) from outcome.error
-        trace = self.tracing.name if self.tracing is not None else None
+        trace = self.sheet.name if self.sheet is not None and self.sheet.whole else None
         if outcome.result is None:
             assert self.stopped is not None, "a row was let go that nobody had enough of"
             return self._cut(self.stopped, trace)
@@ -147,21 +146,25 @@ class Until:
 
 
 def choices_of(
-    shape: Description, prepared: Prepared, frames: bool, form: TraceFormat | None, kept: TraceStore
+    shape: Description, prepared: Prepared, frames: bool, begin: Begin | None, kept: TraceStore
 ) -> list[Choice]:
-    """A choice for every request, with a common mailbox; nothing runs yet."""
+    """A choice for every request, with a common mailbox; nothing runs yet.
+
+    `begin` opens a trace of each; without it there are none.
+    """
     mailbox, choices = Mailbox(), []
     for index, request in enumerate(prepared.requests):
         reader = Reader(shape.tokenizer, shape.spec, request, prepared.stops)
-        choice = Choice(index, request, reader, mailbox, frames)
-        choice.task = _task(choice, form, kept)
+        sheet = None if begin is None else kept.open()
+        choice = Choice(index, request, reader, mailbox, frames, sheet)
+        choice.task = _task(choice, begin, kept)
         choices.append(choice)
     return choices
 
 
-def _task(choice: Choice, form: TraceFormat | None, kept: TraceStore) -> Task:
+def _task(choice: Choice, begin: Begin | None, kept: TraceStore) -> Task:
     return Task(
         choice.request,
-        lambda: choice.listeners(form, kept),
+        lambda: choice.listeners(begin, kept),
         lambda outcome: choice.mailbox.put(choice.index, outcome),
     )

@@ -12,7 +12,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
-from starlette.responses import FileResponse, Response
+from starlette.responses import FileResponse, Response, StreamingResponse
 from starlette.types import ASGIApp
 
 from unmask import __version__
@@ -24,6 +24,7 @@ from unmask.server.replies import ChatCompletion, Model, Models, Reply, TextComp
 from unmask.server.schema import ChatRequest, CompletionRequest
 from unmask.server.service import Service, endings_of, unless
 from unmask.server.stream import GONE, EventStream, events, gone
+from unmask.server.traces import MEDIA_TYPE, SUFFIX
 
 STATIC = Path(__file__).parent / "static"
 REFUSED: dict[int | str, dict[str, Any]] = {
@@ -179,11 +180,11 @@ def _add_watching(app: FastAPI, service: Service) -> None:
 
     @app.get("/v1/traces/{name}", response_class=Response, responses=REFUSED)
     async def trace(name: str) -> Response:
-        """Every step of a request that asked for its trace, while it is kept."""
-        data = service.traces.get(name)
-        if data is None or service.form is None:
+        """Every step of a request that asked for its trace; while it runs, as it goes on."""
+        sheet = service.traces.get(name)
+        if sheet is None:
             raise ApiError(404, "no such trace is kept", code="trace_not_found")
-        file = f'attachment; filename="{name}{service.form.suffix}"'
-        return Response(
-            data, media_type=service.form.media_type, headers={"Content-Disposition": file}
-        )
+        head = {"Content-Disposition": f'attachment; filename="{name}{SUFFIX}"'}
+        if sheet.whole:
+            return Response(sheet.getvalue(), media_type=MEDIA_TYPE, headers=head)
+        return StreamingResponse(sheet.follow(), media_type=MEDIA_TYPE, headers=head)

@@ -48,7 +48,7 @@ class Engine:
         self.most_forwards = most_forwards
         self.counts = Counts()
         self.broken = False
-        self._batch = Batch(model)
+        self._batch = Batch(model, keep_logits=True)  # for traces; nobody else holds on to them
         self._changed = Condition()
         self._waiting: deque[Task] = deque()
         self._suspects: deque[Task] = deque()  # a forward with them failed: they run alone
@@ -259,7 +259,7 @@ class Engine:
 
     def _restart_alone(self, error: Exception) -> None:
         """One of these rows spoiled their forward, or they are too many for the memory."""
-        self._batch = Batch(self._batch.model)
+        self._batch = Batch(self._batch.model, keep_logits=True)
         if len(self._running) == 1:
             self._fail(next(iter(self._running)), error)
             return

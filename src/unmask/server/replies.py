@@ -141,9 +141,11 @@ class Reply:
             choice["unmask"] = ending.record()
         return {**self._head(self._chunk_kind), "choices": [choice], **more}
 
-    def opening(self, index: int) -> dict[str, Any]:
-        """The first chunk of a chat's choice: who speaks, and how it is decoded."""
+    def opening(self, index: int, trace: str | None = None) -> dict[str, Any]:
+        """The first chunk of a choice: who speaks, how it is decoded, where its trace will be."""
         chunk = self.chunk(index, "", unmask=self.settings)
+        if trace is not None:
+            chunk["choices"][0]["unmask"] = {"trace": trace}
         if self.chat:
             chunk["choices"][0]["delta"]["role"] = "assistant"
         return chunk

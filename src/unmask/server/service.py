@@ -16,7 +16,7 @@ from unmask.server.metrics import Metrics
 from unmask.server.prepare import Prepared, Served, prepare
 from unmask.server.schema import ChatRequest, CompletionRequest
 from unmask.server.tasks import Closing, Full, Outcome
-from unmask.server.traces import TraceFormat, TraceStore
+from unmask.server.traces import Begin, TraceStore
 
 T = TypeVar("T")
 DOWN = "the server is going down; ask again, or ask another"
@@ -30,7 +30,7 @@ class Service:
         model: what decodes.
         batch_size: rows that decode at once.
         queue_size: rows that may wait.
-        traces: how traces are written; None: requests cannot ask for one.
+        begin_trace: opens the trace of a request; None: requests cannot ask for one.
     """
 
     def __init__(
@@ -39,11 +39,11 @@ class Service:
         model: Denoiser,
         batch_size: int = 8,
         queue_size: int = 64,
-        traces: TraceFormat | None = None,
+        begin_trace: Begin | None = None,
     ) -> None:
         self.served = served
         self.engine = Engine(model, batch_size, queue_size, served.limits.forwards)
-        self.form, self.traces = traces, TraceStore()
+        self.begin_trace, self.traces = begin_trace, TraceStore()
         self.metrics = Metrics(self.engine, self.traces)
         self.created = int(time.time())
         self._reader = ThreadPoolExecutor(1, "unmask-prepare")  # so that tokenizing stops nobody
@@ -83,20 +83,21 @@ class Service:
         self._check_open()
         if self.engine.room < 1:
             raise self._full()
-        if body.trace and self.form is None:
+        if body.trace and self.begin_trace is None:
             raise ApiError(400, "this server keeps no traces", param="trace")
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._reader, prepare, self.served, body)
 
     def submit(self, prepared: Prepared, frames: bool, trace: bool) -> list[Choice]:
         """Queue all choices of a request, or refuse them."""
-        form = self.form if trace else None
-        choices = choices_of(self.served.shape, prepared, frames, form, self.traces)
+        begin = self.begin_trace if trace else None
+        choices = choices_of(self.served.shape, prepared, frames, begin, self.traces)
         try:
             self.engine.submit([choice.task for choice in choices])
-        except Full:
-            raise self._full() from None
-        except Closing:
+        except (Full, Closing) as error:
+            self._give_up_traces(choices)
+            if isinstance(error, Full):
+                raise self._full() from None
             self._check_open()
             raise
         return choices
@@ -110,6 +111,13 @@ class Service:
     def cancel(self, choices: list[Choice]) -> None:
         """Free the rows of a request that nobody waits for."""
         self.engine.cancel([choice.task for choice in choices])
+        self._give_up_traces(choices)
+
+    def _give_up_traces(self, choices: list[Choice]) -> None:
+        """Let go of traces that will never be whole."""
+        for choice in choices:
+            if choice.sheet is not None and not choice.sheet.whole:
+                self.traces.close(choice.sheet)
 
     def _full(self) -> ApiError:
         seconds = self.engine.retry_after()

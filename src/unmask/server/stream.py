@@ -82,7 +82,8 @@ async def events(
     endings: dict[int, Ending] = {}
     rest = {"usage": None} if usage else {}
     for choice in choices:
-        yield event({**reply.opening(choice.index), **rest})
+        trace = None if choice.sheet is None else choice.sheet.name
+        yield event({**reply.opening(choice.index, trace), **rest})
     try:
         while len(endings) < len(choices):
             for index, news in (await choices[0].mailbox.take()).items():

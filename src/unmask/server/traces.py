@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 from collections import OrderedDict
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable
 from io import BytesIO
 from threading import Lock
 from typing import BinaryIO
 
 from unmask.request import Request
 from unmask.results import Result, Step
-from unmask.server.tasks import Listener
+from unmask.trace import Tracer
+from unmask.trace.recording import text_of
 
+MEDIA_TYPE, SUFFIX = "application/gzip", ".trace"
+POLL = 0.05  # seconds between two looks at a trace that is being written
 
-@dataclass(frozen=True)
-class TraceFormat:
-    """What writes traces: `open` gives the listener that writes one row's into a stream.
-
-    The listener's `close` writes whatever is still to be written; the stream is not closed.
-    """
-
-    open: Callable[[BinaryIO, Request], Listener]
-    media_type: str
-    suffix: str  # of the file that is downloaded
+Begin = Callable[[BinaryIO, Request], Tracer]
 
 
 class TooLong(Exception):  # noqa: N818
@@ -32,67 +26,116 @@ class TooLong(Exception):  # noqa: N818
 
 
 class Sheet(BytesIO):
-    """A file in memory that does not grow beyond its size."""
+    """A trace in memory that does not grow beyond its size, and can be read while it grows."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, name: str, most: int) -> None:
         super().__init__()
-        self.most = most
+        self.name, self.most = name, most
+        self.edition = 0  # a row that begins again writes its trace anew
+        self.whole = self.gone = False
 
     def write(self, data: bytes) -> int:  # type: ignore[override]
         if self.tell() + len(data) > self.most:
             raise TooLong
         return super().write(data)
 
+    def begin_again(self) -> None:
+        """Forget what was written; who was reading it is left with a part."""
+        self.edition += 1
+        self.seek(0)
+        self.truncate(0)
+
+    def give_up(self) -> None:
+        """Nothing more will be written, and nothing is worth keeping."""
+        if not self.whole:
+            self.gone = True
+            self.begin_again()
+
+    async def follow(self) -> AsyncIterator[bytes]:
+        """What is written and what will be, until the run is over."""
+        edition, place = self.edition, 0
+        while True:
+            over = self.whole or self.gone
+            if self.edition != edition:
+                return
+            data = self.getvalue()[place:]
+            if data:
+                yield data
+                place += len(data)
+            if over:
+                return
+            await asyncio.sleep(POLL)
+
 
 class TraceStore:
-    """The latest traces by their id; those nobody has read for longest go first."""
+    """The latest traces by their name; of finished ones, those unread for longest go first."""
 
     def __init__(self, most_bytes: int = 2**26, most_bytes_each: int = 2**24) -> None:
         self.most_bytes, self.most_bytes_each = most_bytes, most_bytes_each
-        self._kept: OrderedDict[str, bytes] = OrderedDict()
-        self._size = 0
+        self._kept: OrderedDict[str, Sheet] = OrderedDict()
         self._lock = Lock()
 
     @property
     def size(self) -> int:
         """Bytes that are kept."""
-        return self._size
-
-    def put(self, name: str, data: bytes) -> None:
-        """Keep one more, and as many of the others as there is room for."""
         with self._lock:
-            self._kept[name] = data
-            self._size += len(data)
-            while self._size > self.most_bytes:
-                _, old = self._kept.popitem(last=False)
-                self._size -= len(old)
+            return self._size()
 
-    def get(self, name: str) -> bytes | None:
+    def _size(self) -> int:
+        return sum(len(sheet.getbuffer()) for sheet in self._kept.values())
+
+    def open(self) -> Sheet:
+        """A sheet for one more trace, known by its name at once."""
+        sheet = Sheet(secrets.token_urlsafe(16), self.most_bytes_each)
+        with self._lock:
+            self._kept[sheet.name] = sheet
+        return sheet
+
+    def close(self, sheet: Sheet) -> None:
+        """A trace is whole, or it was given up; what there is no room for goes."""
+        with self._lock:
+            if not sheet.whole:
+                sheet.give_up()
+                self._kept.pop(sheet.name, None)
+                return
+            size = self._size()
+            for old in [sheet for sheet in self._kept.values() if sheet.whole]:
+                if size <= self.most_bytes:
+                    return
+                size -= len(old.getbuffer())
+                del self._kept[old.name]
+
+    def get(self, name: str) -> Sheet | None:
         """A trace that is still kept."""
         with self._lock:
-            data = self._kept.get(name)
-            if data is not None:
+            sheet = self._kept.get(name)
+            if sheet is not None:
                 self._kept.move_to_end(name)
-            return data
+            return sheet
 
 
 class Tracing:
-    """The listener of one row: its trace goes into the store when the row is done."""
+    """The listener of one row: writes its trace."""
 
-    def __init__(self, form: TraceFormat, request: Request, store: TraceStore) -> None:
-        self.name: str | None = None  # once it can be downloaded
-        self._sheet, self._store = Sheet(store.most_bytes_each), store
-        self._writer = form.open(self._sheet, request)
+    def __init__(self, begin: Begin, request: Request, sheet: Sheet, store: TraceStore) -> None:
+        self._sheet, self._store = sheet, store
         self._too_long = False
+        if sheet.tell():
+            sheet.begin_again()
+        self._tracer = begin(sheet, request)
 
     def see(self, step: Step, row: int) -> None:
-        self._write(lambda: self._writer.see(step, row))
+        self._write(lambda: self._tracer.see(step, row))
 
     def close(self, result: Result | None) -> None:
-        self._write(lambda: self._writer.close(result))
-        if not self._too_long:
-            self.name = secrets.token_urlsafe(16)
-            self._store.put(self.name, self._sheet.getvalue())
+        self._write(lambda: self._finish(result))
+        self._sheet.whole = not self._too_long
+        self._store.close(self._sheet)
+
+    def _finish(self, result: Result | None) -> None:
+        tracer = self._tracer
+        text = None if result is None else text_of(result, tracer.request, tracer.tokenizer)
+        tracer.close(result, text)
 
     def _write(self, act: Callable[[], object]) -> None:
         try:
@@ -100,4 +143,4 @@ class Tracing:
                 act()
         except TooLong:  # the answer goes on without it
             self._too_long = True
-            self._sheet.truncate(0)
+            self._sheet.begin_again()
