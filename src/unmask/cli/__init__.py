@@ -17,6 +17,7 @@ from unmask.errors import UnmaskError
 COMMANDS = (
     "demo",
     "run",
+    "page",
     "eval",
     "sweep",
     "report",
