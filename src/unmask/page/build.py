@@ -20,6 +20,7 @@ from pathlib import Path
 from unmask.errors import RequestError
 
 FORMAT = 1  # of the traces that the page reads, as unmask.trace.codec has it
+GZIP = 31  # zlib's window bits for a gzip stream
 GENERATOR = '<meta name="generator" content="unmask page">'
 _IMPORT = re.compile(r'^import \{[^}]*\} from "\./(\w+\.js)";\n', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?:async )?(?:function|class|const) (\w+)", re.MULTILINE)
@@ -49,11 +50,7 @@ def _check(data: bytes, name: str) -> None:
     if data[:2] != b"\x1f\x8b":
         raise RequestError(wrong)
     try:
-        lines = zlib.decompressobj(31).decompress(data).split(b"\n")[:-1]
-    except zlib.error:
-        raise RequestError(f"{name} is damaged: it cannot be unpacked") from None
-    try:
-        records = [json.loads(line) for line in lines]
+        records = [json.loads(line) for line in _unpacked(data).split(b"\n")[:-1]]
     except ValueError:
         raise RequestError(f"{name} is damaged: a line is no JSON") from None
     if not records or not isinstance(records[0], dict) or "trace" not in records[0]:
@@ -61,6 +58,17 @@ def _check(data: bytes, name: str) -> None:
     if records[0]["trace"] != FORMAT:
         found = records[0]["trace"]
         raise RequestError(f"{name} is a trace of format {found}; the page reads format {FORMAT}")
+
+
+def _unpacked(data: bytes) -> bytes:
+    """As much of a gzip stream as can be read; the page reads the same."""
+    reader, found = zlib.decompressobj(GZIP), []
+    for begin in range(0, len(data), 4096):
+        try:
+            found.append(reader.decompress(data[begin : begin + 4096]))
+        except zlib.error:
+            break
+    return b"".join(found)
 
 
 def source(name: str) -> str:
@@ -86,7 +94,8 @@ def script(entry: str = "app.js") -> str:
 def _scoped(name: str, text: str) -> str:
     """A module as a function that gives what it exports, so that its other names stay its own."""
     exports = ", ".join(_EXPORT.findall(text))
-    return f"// {name}\nconst {{ {exports} }} = (() => {{\n{_EXPORT.sub(_kept, text)}return {{ {exports} }};\n}})();\n"
+    body = f"{_EXPORT.sub(_kept, text)}return {{ {exports} }};"
+    return f"// {name}\nconst {{ {exports} }} = (() => {{\n{body}\n}})();\n"
 
 
 def _kept(export: re.Match[str]) -> str:

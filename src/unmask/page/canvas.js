@@ -97,7 +97,6 @@ class Chip {
     setAttribute(node, "data-level", part < 0 ? null : String(level(part)));
     setAttribute(node, "data-marks", marks || null);
     setAttribute(node, "data-number", look.numbers ? told || "–" : null);
-    node.style.setProperty("--part", Math.max(0, part).toFixed(3));
     setAttribute(node, "aria-label", labelOf(trace, this.position, more, guess, look, told));
   }
 

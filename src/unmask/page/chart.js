@@ -218,7 +218,7 @@ function moments(scale, events) {
   return events.map(({ number: step, kind }) => {
     const x = scale.x(step);
     const rule = drawing("line", { x1: x, x2: x, y1: TOP, y2: TOP + HEIGHT });
-    const sign = drawing("text", { x, y: TOP + HEIGHT - 6, "text-anchor": "middle", class: "sign" }, SIGNS[kind]);
+    const sign = drawing("text", { x, y: TOP + HEIGHT - 6, "text-anchor": "middle" }, SIGNS[kind]);
     return drawing("g", { class: `moment ${kind}` }, rule, sign);
   });
 }
@@ -253,7 +253,7 @@ function keys(points, scale) {
     entry("confidence", "confidence"),
     entry("utility", score),
     entry("moved", `D, right axis to ${scale.most} nats`),
-    element("span", { class: "entry" }, "● committed"),
+    element("span", { class: "entry" }, element("b", { "aria-hidden": "true" }, "●"), " committed"),
   ];
 }
 

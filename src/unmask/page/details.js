@@ -46,9 +46,9 @@ export class Details {
       ["entropy", "Entropy", `${number(cell.entropy)} nats`],
       ["instability", "Instability D", moved],
       ["base", "Base score", number(base)],
-      ["score", "Score after SWD", number(cell.value)],
+      ["score", "Score", number(cell.value)],
       ["rank", "Rank", `${cell.rank + 1} of ${step.count}`],
-      ["base_rank", "Rank without SWD", `${cell.baseRank + 1} of ${step.count}`],
+      ["base_rank", "Rank, λ = 0", `${cell.baseRank + 1} of ${step.count}`],
     ];
     this.numbers.replaceChildren(
       ...rows.map(([name, title, text]) =>

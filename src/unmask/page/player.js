@@ -1,6 +1,6 @@
 // The player: at which step we are, and the controls that change it.
 
-import { element, icon } from "./dom.js";
+import { element, icon, setAttribute } from "./dom.js";
 
 const SPEEDS = [0.5, 1, 2, 4, 8, 16, 30]; // steps a second
 
@@ -31,7 +31,8 @@ export class Player {
       button("last", "Last (End)", () => this.go(this.count)),
       this.rate,
     );
-    root.append(buttons, element("div", { class: "track" }, this.slider, this.label));
+    this.slide = element("div", { class: "slide" }, this.slider);
+    root.append(buttons, element("div", { class: "track" }, this.slide, this.label));
     this.render();
   }
 
@@ -96,6 +97,12 @@ export class Player {
     }
     this.timer = setTimeout(() => this.tick(), 1000 / this.speed);
     this.move(this.time + 1);
+  }
+
+  // A sign above the slider at a step worth seeing, or none.
+  mark(time, text = "") {
+    setAttribute(this.slide, "data-mark", time == null ? null : text);
+    this.slide.style.setProperty("--mark", this.count ? (time ?? 0) / this.count : 0);
   }
 
   setSpeed(speed) {

@@ -43,7 +43,8 @@ export class Queue {
     const least = lastOf(queue, step) + 4;
     const shownRows = this.all ? queue : queue.slice(0, Math.max(FEW, Math.min(least, 40)));
     const cut = cutOf(queue, step);
-    this.about.textContent = `${plural(step.count, "candidate")}, ${step.committed.size} committed.`;
+    const ready = step.ready.size < step.count ? `, ${step.ready.size} ready` : "";
+    this.about.textContent = `${plural(step.count, "candidate")}${ready}, ${step.committed.size} committed.`;
     this.effect.textContent = effectOf(step);
     const rows = shownRows.flatMap((place, index) => {
       const row = rowOf(trace, step, place, position);
@@ -64,7 +65,7 @@ function rowOf(trace, step, place, chosen) {
   const title = words.filter(Boolean).join(", ");
   const tds = [
     `${cell.position}`, label(trace, cell.token), number(cell.value), number(cell.instability),
-    `${cell.baseRank + 1}`, `${signs}${held ? "⊘" : ""}${cell.ready ? "" : "–"}`,
+    `${cell.baseRank + 1}`, `${signs}${held ? "⊘" : ""}`,
   ].map((text, i) => element("td", { class: ["", "left word", "", "", "", "signs"][i] || null }, text));
   if (title) tds[5].append(element("span", { class: "hidden" }, ` ${title}`));
   return element(

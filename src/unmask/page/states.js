@@ -72,7 +72,7 @@ export function told(trace, time) {
 export function ending(trace) {
   if (trace.end) {
     const { nfe, nfe_eos: until } = trace.end;
-    return until === nfe || until == null ? `NFE ${nfe}` : `NFE ${nfe}, ${until} until EOS`;
+    return until == null ? `NFE ${nfe}` : `NFE ${nfe}, ${until} until EOS`;
   }
   return trace.open ? `step ${trace.steps.length}` : `cut off at step ${trace.steps.length}`;
 }

@@ -49,8 +49,8 @@ export class Viewer {
       return new RunView(this.abouts, box, trace, act, titles[run]);
     });
     for (const view of this.views) view.canvas.choose(null);
+    this.player.open(this.count, time);
     this.grown();
-    this.player.open(this.count, Math.min(time, this.count));
     this.render();
   }
 
@@ -66,6 +66,7 @@ export class Viewer {
     for (const view of this.views) view.renew();
     this.judge();
     this.player.extend(this.count);
+    this.player.mark(this.comparison?.difference, "first difference");
     this.request();
   }
 
