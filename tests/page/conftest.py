@@ -53,30 +53,55 @@ def browser() -> Iterator[object]:
         browser.close()
 
 
+@pytest.fixture(scope="session")
+def tab_of(browser):
+    """A tab for each way to look at a page; tests take turns in it."""
+    tabs = {}
+
+    def tab(wide, theme, touch):
+        if (wide, theme, touch) not in tabs:
+            size = {"width": 1280, "height": 900} if wide else {"width": 360, "height": 740}
+            context = browser.new_context(
+                viewport=size, color_scheme=theme, has_touch=touch, is_mobile=touch
+            )
+            context.set_default_timeout(90_000)  # a busy machine is no failure
+            tabs[wide, theme, touch] = context.new_page()
+        return tabs[wide, theme, touch]
+
+    return tab
+
+
 @pytest.fixture
-def show(browser, tmp_path):
-    """Opens traces in a new tab; at the end nothing may have gone wrong in it."""
-    contexts, trouble = [], []
+def show(tab_of, tmp_path):
+    """Opens traces in a tab; at the end nothing may have gone wrong in it."""
+    trouble = []
+    listeners = {
+        "console": lambda message: trouble.append(message.text),
+        "pageerror": lambda error: trouble.append(str(error)),
+        "request": lambda sent: None if _allowed(sent.url) else trouble.append(sent.url),
+    }
+    seen = set()
 
-    def allowed(request) -> bool:
-        return request.url.startswith(("file://", "data:"))
-
-    def show(*files, wide=True, theme="light", data=(), **options):
-        size = {"width": 1280, "height": 900} if wide else {"width": 360, "height": 740}
-        context = browser.new_context(viewport=size, color_scheme=theme, **options)
-        contexts.append(context)
-        tab = context.new_page()
-        tab.on("console", lambda message: trouble.append(message.text))
-        tab.on("pageerror", lambda error: trouble.append(str(error)))
-        tab.on("request", lambda sent: None if allowed(sent) else trouble.append(sent.url))
-        file = tmp_path / f"page-{len(contexts)}.html"
+    def show(*files, wide=True, theme="light", touch=False, data=()):
+        tab = tab_of(wide, theme, touch)
+        if tab not in seen:
+            seen.add(tab)
+            for event, listener in listeners.items():
+                tab.on(event, listener)
+        file = tmp_path / "page.html"
         found = [TraceFile.read(path) for path in files] + list(data)
         file.write_text(page(found), encoding="utf-8")
+        tab.mouse.move(0, 0)
         tab.goto(file.as_uri())
         tab.wait_for_selector("html[data-ready]")
         return tab
 
     yield show
-    for context in contexts:
-        context.close()
+    for tab in seen:
+        for event, listener in listeners.items():
+            tab.remove_listener(event, listener)
     assert trouble == []
+
+
+def _allowed(url):
+    return url.startswith(("file://", "data:"))

@@ -36,7 +36,7 @@ def themed(name):
 
 LEVELS = re.findall(
     r'\[data-level="\d+"\] \{ --part: [\d.]+; --fill: light-dark\((#\w+), (#\w+)\); '
-    r"--on: light-dark\((#\w+), (#\w+)\); \}",
+    r"--on: light-dark\((#\w+), (#\w+)\);",
     source("page.css"),
 )
 
@@ -78,7 +78,7 @@ def test_both_themes_are_followed_and_can_be_switched(theme, traces, show):
 
 @pytest.mark.parametrize("names", [("swd",), ("eb", "swd")])
 def test_a_phone_never_scrolls_sideways(names, traces, show):
-    tab = show(*map(traces, names), wide=False, has_touch=True, is_mobile=True)
+    tab = show(*map(traces, names), wide=False, touch=True)
     for step in (0, 5, 14):
         go(tab, step)
         chip(tab, 24).tap()

@@ -78,7 +78,8 @@ def test_play_goes_to_the_end_and_stops_there(traces, show):
     tab.select_option("#bar select", "30")
     tab.click("[data-act=play]")
     assert tab.locator("[data-act=pause]").count() == 1
-    tab.wait_for_function(f"document.querySelector('.at').value === '{steps} / {steps}'")
+    end = f"{steps} / {steps}"
+    tab.wait_for_function("(end) => document.querySelector('.at').value === end", arg=end)
     assert tab.locator("[data-act=play]").count() == 1
     assert tab.locator("#voice").inner_text().startswith(f"Step {steps} of {steps}: committed")
 
@@ -286,6 +287,7 @@ def test_the_chart_tells_the_chosen_token_over_time(traces, show):
     assert tab.locator(".plot .moment.committed").count() == 1
     tab.click(".chart summary")
     rows = tab.locator(".chart tbody tr")
+    rows.first.wait_for()
     assert rows.count() == len(seen)
     first = rows.nth(1).locator("td").all_inner_texts()
     place = seen[1].place(24)

@@ -88,7 +88,7 @@ def test_a_module_is_short_and_joins_into_one_without_imports(name):
 
 
 def test_every_exported_name_is_exported_once():
-    exports = re.findall(r"^const \{ (.*?) \} = \(\(\) =>", script(), re.M)
+    exports = re.findall(r"^const \{ (.*?) \} = \(\(\) =>", script("app.js"), re.M)
     names = [name for line in exports for name in line.split(", ") if name]
     assert len(names) == len(set(names))
 

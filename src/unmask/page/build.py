@@ -76,8 +76,8 @@ def source(name: str) -> str:
     return files("unmask.page").joinpath(name).read_text(encoding="utf-8")
 
 
-def script(entry: str = "app.js") -> str:
-    """A module and all that it imports as one module, imported ones first."""
+def script(*entries: str) -> str:
+    """Modules and all that they import as one module, imported ones first."""
     order: dict[str, str] = {}
 
     def add(name: str) -> None:
@@ -87,7 +87,8 @@ def script(entry: str = "app.js") -> str:
                 add(needed)
         order[name] = _scoped(name, _IMPORT.sub("", text))
 
-    add(entry)
+    for entry in entries:
+        add(entry)
     return "\n".join(order.values())
 
 
@@ -104,7 +105,7 @@ def _kept(export: re.Match[str]) -> str:
 
 def page(traces: Sequence[TraceFile] = ()) -> str:
     """The page with up to two traces inside; without any it asks for files."""
-    style, code = f"\n{source('page.css')}", f"\n{script()}"
+    style, code = f"\n{source('page.css')}", f"\n{script('app.js')}"
     policy = (
         f"default-src 'none'; script-src '{_hash(code)}'; style-src '{_hash(style)}'; "
         "img-src data:; base-uri 'none'; form-action 'none'"

@@ -43,8 +43,9 @@ export class Chart {
     const width = this.box.clientWidth;
     if (!this.shown || !width) return;
     const { trace, position, count } = this.shown;
-    if (position == null) {
-      this.key.replaceChildren("Choose a token to see it over the steps.");
+    if (!this.points.length) {
+      const never = `Position ${position} was never a candidate.`;
+      this.key.replaceChildren(position == null ? "Choose a token to see it over the steps." : never);
       this.box.replaceChildren();
       return;
     }
@@ -66,7 +67,7 @@ export class Chart {
   }
 
   moveCursor() {
-    if (!this.cursor) return;
+    if (!this.cursor?.isConnected) return;
     const x = this.scale.x(Math.max(1, this.shown.time));
     const base = TOP + HEIGHT;
     const rule = drawing("line", { x1: x, x2: x, y1: TOP - 4, y2: base });
@@ -75,7 +76,7 @@ export class Chart {
   }
 
   clicked(event) {
-    if (!this.scale || this.shown?.position == null) return;
+    if (!this.points?.length) return;
     const { left } = this.box.getBoundingClientRect();
     this.pick(this.scale.step(event.clientX - left));
   }
@@ -156,6 +157,7 @@ function axes(scale) {
     found.push(drawing("text", { class: "faint", x: width - right + 6, y: y + 4 }, told));
   }
   const bottom = TOP + HEIGHT + LANE + 24;
+  found.push(drawing("text", { class: "faint", x: 0, y: bottom }, "step"));
   const room = Math.max(1, Math.floor((width - LEFT - right) / 44));
   const every = stride(scale.count, room);
   for (let step = every === 1 ? 1 : every; step <= scale.count; step += every) {

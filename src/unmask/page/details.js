@@ -33,14 +33,14 @@ export class Details {
     this.source.hidden = !step || step.number === time;
     if (step) this.source.textContent = `Numbers of step ${step.number}, the last that had it as a candidate:`;
     this.numbers.hidden = this.bars.hidden = this.heading.hidden = !step;
-    if (step) this.tell(trace, step.cell(step.place(position)), step);
+    if (step) this.tell(trace, step.cell(step.place(position)), step, token);
   }
 
-  tell(trace, cell, step) {
+  tell(trace, cell, step, token) {
     const moved = Number.isNaN(cell.instability) ? "no history yet" : `${number(cell.instability)} nats`;
     const base = step.logarithmic ? Math.exp(cell.base) : cell.base;
     const rows = [
-      ["guess", "Guess", quoted(trace, cell.token)],
+      ...(cell.token === token ? [] : [["guess", "Guess then", quoted(trace, cell.token)]]),
       ["confidence", "Confidence", number(cell.confidence)],
       ["margin", "Margin", number(cell.margin)],
       ["entropy", "Entropy", `${number(cell.entropy)} nats`],
@@ -48,8 +48,10 @@ export class Details {
       ["base", "Base score", number(base)],
       ["score", "Score", number(cell.value)],
       ["rank", "Rank", `${cell.rank + 1} of ${step.count}`],
-      ["base_rank", "Rank, λ = 0", `${cell.baseRank + 1} of ${step.count}`],
     ];
+    if (step.unweighted !== null || cell.baseRank !== cell.rank) {
+      rows.push(["base_rank", "Rank, λ = 0", `${cell.baseRank + 1} of ${step.count}`]);
+    }
     this.numbers.replaceChildren(
       ...rows.map(([name, title, text]) =>
         element("div", {}, element("dt", {}, title), element("dd", { "data-name": name }, text)),

@@ -23,19 +23,19 @@ export class Legend {
     this.ticks = element("span", { class: "ticks" });
     this.signs = element("ul", { class: "signs" });
     root.append(
-      element("label", { for: "mode" }, "Colour ", this.select),
+      element("label", { class: "mode", for: "mode" }, "Colour", this.select),
       element("div", { class: "scale" }, this.swatches, this.ticks),
-      this.check("ghosts", "Guesses in masks (g)"),
-      this.check("numbers", "Numbers (n)"),
+      this.check("ghosts", "Guesses", "g"),
+      this.check("numbers", "Numbers", "n"),
       this.signs,
     );
   }
 
-  check(name, title) {
+  check(name, title, key) {
     const box = element("input", { type: "checkbox", onchange: () => this.set({ [name]: box.checked }) });
     box.checked = this.look[name];
     this[name] = box;
-    return element("label", { class: "check" }, box, ` ${title}`);
+    return element("label", { class: "check" }, box, title, element("kbd", {}, key));
   }
 
   set(more) {

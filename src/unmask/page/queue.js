@@ -46,6 +46,7 @@ export class Queue {
     const ready = step.ready.size < step.count ? `, ${step.ready.size} ready` : "";
     this.about.textContent = `${plural(step.count, "candidate")}${ready}, ${step.committed.size} committed.`;
     this.effect.textContent = effectOf(step);
+    this.table.classList.toggle("plain-rule", step.unweighted === null);
     const rows = shownRows.flatMap((place, index) => {
       const row = rowOf(trace, step, place, position);
       return index + 1 === cut ? [row, cutRow(trace, step)] : [row];
