@@ -20,6 +20,7 @@ COMMANDS = (
     "replay",
     "explain",
     "figure",
+    "page",
     "serve",
     "eval",
     "sweep",
