@@ -2,6 +2,7 @@
 
 import { unbase64 } from "./columns.js";
 import { element } from "./dom.js";
+import { dress } from "./shell.js";
 import { readTrace } from "./trace.js";
 import { Viewer } from "./viewer.js";
 
@@ -38,27 +39,7 @@ function embedded() {
   return open(found.map((script) => ({ name: script.dataset.name, bytes: async () => unbase64(script.textContent.trim()) })));
 }
 
-function themed() {
-  const dark = matchMedia("(prefers-color-scheme: dark)").matches;
-  const now = document.documentElement.dataset.theme ?? (dark ? "dark" : "light");
-  document.documentElement.dataset.theme = now === "dark" ? "light" : "dark";
-}
-
-// Keys are ours unless a control needs them: a slider keeps its arrows, a field all of them.
-function pressed(event) {
-  if (event.ctrlKey || event.altKey || event.metaKey || byId("keys").open) return;
-  const { target } = event;
-  if (target.closest("select, input:not([type=range], [type=checkbox], [type=file])")) return;
-  if (event.key === " " && target.closest("button, summary, input[type=checkbox]")) return;
-  if (event.key === "?") byId("keys").showModal();
-  else if (!viewer.key(event.key)) return;
-  event.preventDefault();
-}
-
-document.addEventListener("keydown", pressed);
-byId("theme").addEventListener("click", themed);
-byId("help").addEventListener("click", () => byId("keys").showModal());
-byId("close").addEventListener("click", () => byId("keys").close());
+dress(viewer, byId("help"), byId("theme"));
 byId("open").addEventListener("click", () => byId("file").click());
 byId("file").addEventListener("change", (event) => opened(event.target.files));
 document.addEventListener("dragover", (event) => event.preventDefault());

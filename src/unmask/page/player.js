@@ -107,6 +107,7 @@ export class Player {
 
   setSpeed(speed) {
     this.speed = speed;
+    this.rate.value = String(speed);
   }
 
   render() {

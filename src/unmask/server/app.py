@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
-from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
-from starlette.responses import FileResponse, Response, StreamingResponse
+from starlette.responses import Response, StreamingResponse
 from starlette.types import ASGIApp
 
 from unmask import __version__
@@ -20,13 +18,13 @@ from unmask.server.engine import LOG
 from unmask.server.errors import ApiError, ErrorBody, of_http, of_validation
 from unmask.server.guard import Guard
 from unmask.server.metrics import Measured, Metrics, route_of
+from unmask.server.playground import add_playground, habits
 from unmask.server.replies import ChatCompletion, Model, Models, Reply, TextCompletion
 from unmask.server.schema import ChatRequest, CompletionRequest
 from unmask.server.service import Service, endings_of, unless
 from unmask.server.stream import GONE, EventStream, events, gone
 from unmask.server.traces import MEDIA_TYPE, SUFFIX
 
-STATIC = Path(__file__).parent / "static"
 REFUSED: dict[int | str, dict[str, Any]] = {
     400: {"model": ErrorBody, "description": "A field that is wrong; `param` names it"},
     401: {"model": ErrorBody, "description": "No key, or a wrong one"},
@@ -60,7 +58,7 @@ def create_app(
     _add_completions(app, service)
     _add_models(app, service)
     _add_watching(app, service)
-    app.mount("/static", StaticFiles(directory=STATIC))
+    add_playground(app)
     return Measured(Guard(app, service.served.limits, key, hosts), service.metrics)
 
 
@@ -139,7 +137,7 @@ def _add_models(app: FastAPI, service: Service) -> None:
         "context": shape.context,
         "block": shape.spec.block,
         "chat": shape.tokenizer.template is not None,
-        "rule": str(service.served.asked.rule),
+        **habits(service.served),
         "max_length": limits.length,
         "max_prompt": limits.prompt,
         "max_choices": limits.choices,
@@ -161,10 +159,6 @@ def _add_models(app: FastAPI, service: Service) -> None:
 
 
 def _add_watching(app: FastAPI, service: Service) -> None:
-    @app.get("/", include_in_schema=False)
-    async def index() -> Response:
-        return FileResponse(STATIC / "index.html")
-
     @app.get("/health", responses={503: {"description": "It goes down, or it has failed"}})
     async def health() -> JSONResponse:
         """Whether requests are taken, and how many rows decode and wait."""
