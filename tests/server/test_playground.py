@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import shutil
+import time
 from io import BytesIO
 
 import pytest
@@ -72,6 +74,11 @@ def race(page, **fields):
     page.wait_for_selector(".downloads a")
 
 
+def comes_to(page, text):
+    """Wait until the player is at some step."""
+    page.locator(".at", has_text=re.compile(f"^{text}$")).wait_for()
+
+
 def test_two_rules_race_and_the_page_shows_what_the_server_says(tab, running):
     page = tab(running)
     assert page.input_value("#rule-a") == "confidence | eb(0.1)"
@@ -86,9 +93,7 @@ def test_two_rules_race_and_the_page_shows_what_the_server_says(tab, running):
         assert page.locator(".answer").nth("ab".index(name)).inner_text() == text
     told = page.inner_text("#state")
     assert told.startswith(f"A: {costs[0]} forwards, B: {costs[1]} forwards.")
-    page.wait_for_function(
-        f"document.querySelector('.at').textContent.startsWith('{max(costs)} /')"
-    )
+    comes_to(page, f"{max(costs)} / {max(costs)}")
 
 
 def test_the_traces_can_be_downloaded(tab, running):
@@ -114,7 +119,7 @@ def test_one_rule_alone_can_be_watched_step_by_step_with_keys(tab, running):
     page.keyboard.press("ArrowRight")
     assert page.inner_text(".at").startswith("1 /")
     page.keyboard.press("ArrowDown")
-    assert "Position" in page.inner_text(".details")
+    page.wait_for_selector(".details :text('Position')")
 
 
 def test_a_text_can_be_filled(tab, running):
@@ -140,7 +145,7 @@ def test_a_server_with_a_key_asks_for_it(tab):
         assert "asks for its key" in page.inner_text("#state")
         page.fill("#key", "secret")
         page.press("#key", "Tab")
-        page.wait_for_function("document.querySelector('#rule-a').value")
+        page.wait_for_selector("#recipes option", state="attached")
         race(page)
 
 
@@ -159,13 +164,17 @@ def test_steps_appear_while_the_run_goes_on_and_stop_frees_the_row(tab, monkeypa
         page.fill("#length", "16")
         page.click("#run")
         gates[0].let(3)
-        page.wait_for_function("document.querySelector('.at').textContent === '3 / 3'")
+        comes_to(page, "3 / 3")
         gates[0].let(2)
-        page.wait_for_function("document.querySelector('.at').textContent === '5 / 5'")
+        comes_to(page, "5 / 5")
         page.click("#stop")
-        gates[0].let(1)
-        page.wait_for_function("fetch('/health').then(r => r.json()).then(h => h.rows === 0)")
+        deadline = time.monotonic() + 20
+        while not slow.service.engine._cancelled and time.monotonic() < deadline:
+            time.sleep(0.01)
         gates[0].let_all()
+        while slow.service.engine.rows and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert slow.service.engine.counts.cancelled == 1
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
