@@ -52,7 +52,10 @@ export class Client {
       const chunk = JSON.parse(line.slice(6));
       if (chunk.error) throw new ApiError(chunk.error.message, 500);
       const said = chunk.choices[0]?.unmask;
-      if (!following && said?.trace) following = this.follow(said.trace, name, grown, signal);
+      if (!following && said?.trace) {
+        following = this.follow(said.trace, name, grown, signal);
+        following.catch(() => {}); // it is thrown to whoever waits for it below
+      }
       if (chunk.choices[0]?.finish_reason) told(chunk.choices[0]);
     }
     return following;
