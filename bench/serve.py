@@ -43,7 +43,7 @@ class Tally:
     wrong: list[str] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
     killed: int = 0
-    memory: list[tuple[float, int]] = field(default_factory=list)
+    memory: list[int] = field(default_factory=list)  # every second
 
 
 class Server:
@@ -155,10 +155,10 @@ async def client(
             await asyncio.sleep(wait * dice.uniform(1.0, 1.5))
 
 
-async def watch(server: Server, begin: float, end: float, tally: Tally) -> None:
+async def watch(server: Server, end: float, tally: Tally) -> None:
     """Memory every second."""
     while time.perf_counter() < end:
-        tally.memory.append((time.perf_counter() - begin, server.memory()))
+        tally.memory.append(server.memory())
         await asyncio.sleep(1)
 
 
@@ -181,11 +181,10 @@ async def load(
         status, data, _ = await ask(server.port, body_of(number, "whole"))
         assert status == 200, data
         expected.append(answer_of("whole", data))
-    begin = time.perf_counter()
-    end = begin + seconds
+    end = time.perf_counter() + seconds
     dice = [random.Random(f"{seed}.{number}") for number in range(clients)]
     work = [client(server.port, expected, end, tally, die) for die in dice]
-    await asyncio.gather(watch(server, begin, end, tally), *work)
+    await asyncio.gather(watch(server, end, tally), *work)
     left: dict[str, Any] = {}
     for _ in range(200):  # what was killed last is noticed a moment later
         left = await health(server.port)
@@ -201,8 +200,8 @@ def quantile(values: list[float], share: float) -> float:
 
 
 def report(tally: Tally, left: dict[str, Any], options: argparse.Namespace) -> dict[str, Any]:
-    """What was seen, as figures; memory from the first quarter's end on."""
-    steady = [size for moment, size in tally.memory if moment >= options.seconds / 4]
+    """What was seen, as figures."""
+    sizes = [round(size / 1e6, 1) for size in tally.memory]
     return {
         "clients": options.clients,
         "seconds": options.seconds,
@@ -216,10 +215,8 @@ def report(tally: Tally, left: dict[str, Any], options: argparse.Namespace) -> d
         "latency_p50": round(quantile(tally.seconds, 0.50), 3),
         "latency_p95": round(quantile(tally.seconds, 0.95), 3),
         "latency_p99": round(quantile(tally.seconds, 0.99), 3),
-        "memory_start_mb": round(tally.memory[0][1] / 1e6, 1),
-        "memory_quarter_mb": round(steady[0] / 1e6, 1),
-        "memory_end_mb": round(steady[-1] / 1e6, 1),
-        "memory_peak_mb": round(max(size for _, size in tally.memory) / 1e6, 1),
+        "memory_mb_quarters": [sizes[(len(sizes) - 1) * part // 4] for part in range(5)],
+        "memory_mb_peak": max(sizes),
         "rows_left": left["rows"],
         "waiting_left": left["waiting"],
     }

@@ -134,14 +134,14 @@ def process(*options, env=None):
 @pytest.mark.parametrize("sign", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_the_process_when_all_is_answered(sign, capsys):
     expected = run_text(capsys, PENS, "--length", 100, "--rule", "confidence | top(1)")
-    with process(env={"UNMASK_API_KEY": "k"}) as (server, url):
+    with process("--grace", "300", env={"UNMASK_API_KEY": "k"}) as (server, url):
         body = {**BODY, "stream": True, "length": 100, "rule": "confidence | top(1)"}
         key = {"Authorization": "Bearer k"}
-        with httpx.Client(base_url=url, timeout=60, trust_env=False, headers=key) as client:
+        with httpx.Client(base_url=url, timeout=300, trust_env=False, headers=key) as client:
             assert client.get("/v1/models", headers={"Authorization": "x"}).status_code == 401
             with client.stream("POST", "/v1/chat/completions", json=body) as response:
                 server.send_signal(sign)
                 text = text_of(events_of("".join(response.iter_text())))
-        assert server.wait(30) == 0
+        assert server.wait(60) == 0
         assert server.stderr.read() == ""
     assert text == expected["text"]
