@@ -14,13 +14,24 @@ export class About {
     const facts = factsOf(trace).map(([name, value]) =>
       element("div", {}, element("dt", {}, name), element("dd", {}, value)),
     );
-    const heading = element("h2", {}, title ? element("span", { class: "which" }, title) : null, ruleOf(trace.header.settings.rule));
+    const heading = element(
+      "h2",
+      {},
+      title ? element("span", { class: "which" }, title) : null,
+      ruleOf(trace.header.settings.rule),
+    );
     const cost = element("strong", { class: end || open ? "cost" : "cost cut-off" }, ending(trace));
     const text = end?.text;
-    const answer = text == null ? null : element("blockquote", { class: "answer" }, text || "(nothing)");
+    const answer =
+      text == null ? null : element("blockquote", { class: "answer" }, text || "(nothing)");
     this.root.replaceChildren(
       heading,
-      element("dl", { class: "facts" }, element("div", {}, element("dt", {}, "cost"), element("dd", {}, cost)), facts),
+      element(
+        "dl",
+        { class: "facts" },
+        element("div", {}, element("dt", {}, "cost"), element("dd", {}, cost)),
+        facts,
+      ),
       ...(answer ? [answer] : []),
     );
   }
@@ -30,7 +41,11 @@ export class About {
 function ruleOf(rule) {
   const parts = String(rule).split(" | ");
   const told = parts.flatMap((part, index) => [index ? " | " : "", element("span", {}, part)]);
-  return element("code", { class: "rule" }, told.filter((part) => part !== ""));
+  return element(
+    "code",
+    { class: "rule" },
+    told.filter((part) => part !== ""),
+  );
 }
 
 function factsOf(trace) {
@@ -38,7 +53,8 @@ function factsOf(trace) {
   const { settings, model } = header;
   const sampling = settings.sampling ?? {};
   const start = trace.start;
-  const prompt = header.length == null ? "infilling" : `${plural(header.length, "token")} after ${start}`;
+  const prompt =
+    header.length == null ? "infilling" : `${plural(header.length, "token")} after ${start}`;
   return [
     ["model", String(model?.name ?? "unknown")],
     ["window", settings.block ? `blocks of ${settings.block}` : "full"],

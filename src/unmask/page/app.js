@@ -31,12 +31,22 @@ async function open(files) {
 }
 
 function opened(list) {
-  return open([...list].map((file) => ({ name: file.name, bytes: async () => new Uint8Array(await file.arrayBuffer()) })));
+  return open(
+    [...list].map((file) => ({
+      name: file.name,
+      bytes: async () => new Uint8Array(await file.arrayBuffer()),
+    })),
+  );
 }
 
 function embedded() {
   const found = [...document.querySelectorAll("script.trace")];
-  return open(found.map((script) => ({ name: script.dataset.name, bytes: async () => unbase64(script.textContent.trim()) })));
+  return open(
+    found.map((script) => ({
+      name: script.dataset.name,
+      bytes: async () => unbase64(script.textContent.trim()),
+    })),
+  );
 }
 
 dress(viewer, byId("help"), byId("theme"));

@@ -67,7 +67,13 @@ class Chip {
     this.word = element("span", { class: "word" });
     this.node = element(
       "span",
-      { class: "chip", role: "option", "data-position": position, tabindex: -1, "aria-selected": false },
+      {
+        class: "chip",
+        role: "option",
+        "data-position": position,
+        tabindex: -1,
+        "aria-selected": false,
+      },
       this.word,
     );
     this.seen = "";
@@ -85,7 +91,16 @@ class Chip {
     const part = Number.isNaN(value) ? -1 : look.mode.fraction(value, look.extent);
     const marks = marksOf(state, more, trace);
     const key = [
-      state.kind, state.token, state.now, guess, look.ghosts, told, part, marks, look.numbers, more.time === 0,
+      state.kind,
+      state.token,
+      state.now,
+      guess,
+      look.ghosts,
+      told,
+      part,
+      marks,
+      look.numbers,
+      more.time === 0,
       state.step?.number,
     ].join(" ");
     if (key === this.seen) return;

@@ -6,7 +6,9 @@ export class Comparison {
     this.traces = [first, second];
     const [a, b] = this.traces;
     this.shift = b.start - a.start; // a position of the first plus this is one of the second
-    this.words = a.header.spec.vocab_size !== b.header.spec.vocab_size || a.header.spec.mask_id !== b.header.spec.mask_id;
+    this.words =
+      a.header.spec.vocab_size !== b.header.spec.vocab_size ||
+      a.header.spec.mask_id !== b.header.spec.mask_id;
     this.difference = this.firstDifference();
     this.differing = this.endings();
   }
@@ -29,7 +31,10 @@ export class Comparison {
     const step = this.traces[which].steps[number - 1];
     if (!step) return null;
     const start = this.traces[which].start;
-    const writes = [...step.committed, ...step.filled].map(([at, token]) => [at - start, this.token(which, token)]);
+    const writes = [...step.committed, ...step.filled].map(([at, token]) => [
+      at - start,
+      this.token(which, token),
+    ]);
     const order = (a, b) => a[0] - b[0];
     return JSON.stringify([writes.sort(order), step.revoked.map((at) => at - start)]);
   }
@@ -67,10 +72,15 @@ export class Comparison {
   get caveats() {
     const [a, b] = this.traces;
     const said = [];
-    const prompt = (trace) => JSON.stringify([...trace.canvas.subarray(0, trace.start)].map((token) => trace.word(token)));
-    if (prompt(a) !== prompt(b)) said.push("The prompts differ; positions are matched from the first mask on.");
+    const prompt = (trace) =>
+      JSON.stringify([...trace.canvas.subarray(0, trace.start)].map((token) => trace.word(token)));
+    if (prompt(a) !== prompt(b))
+      said.push("The prompts differ; positions are matched from the first mask on.");
     const lengths = [a.canvas.length - a.start, b.canvas.length - b.start];
-    if (lengths[0] !== lengths[1]) said.push(`The canvases differ in length: ${lengths[0]} and ${lengths[1]} positions from the first mask on.`);
+    if (lengths[0] !== lengths[1])
+      said.push(
+        `The canvases differ in length: ${lengths[0]} and ${lengths[1]} positions from the first mask on.`,
+      );
     if (a.header.model?.name !== b.header.model?.name) said.push("The models differ.");
     return said;
   }
@@ -78,7 +88,9 @@ export class Comparison {
   get summary() {
     const count = Math.max(this.differing[0].size, this.differing[1].size);
     if (this.difference === null) return "Both runs do the same in every step.";
-    const endings = count ? `${count} of their positions end with another token` : "they end with the same tokens";
+    const endings = count
+      ? `${count} of their positions end with another token`
+      : "they end with the same tokens";
     return `The runs first differ in step ${this.difference}; ${endings}.`;
   }
 }

@@ -31,13 +31,16 @@ export class Details {
     this.sentence.textContent = sentence(trace, position, time);
     const step = state.step ?? lastSeen(trace, position, time);
     this.source.hidden = !step || step.number === time;
-    if (step) this.source.textContent = `Numbers of step ${step.number}, the last that had it as a candidate:`;
+    if (step)
+      this.source.textContent = `Numbers of step ${step.number}, the last that had it as a candidate:`;
     this.numbers.hidden = this.bars.hidden = this.heading.hidden = !step;
     if (step) this.tell(trace, step.cell(step.place(position)), step, token);
   }
 
   tell(trace, cell, step, token) {
-    const moved = Number.isNaN(cell.instability) ? "no history yet" : `${number(cell.instability)} nats`;
+    const moved = Number.isNaN(cell.instability)
+      ? "no history yet"
+      : `${number(cell.instability)} nats`;
     const base = step.logarithmic ? Math.exp(cell.base) : cell.base;
     const rows = [
       ...(cell.token === token ? [] : [["guess", "Guess then", quoted(trace, cell.token)]]),

@@ -17,7 +17,11 @@ export class Legend {
     this.look = { mode: MODES[0], ghosts: true, numbers: false };
     this.change = change;
     const options = MODES.map((mode) => element("option", { value: mode.name }, mode.title));
-    this.select = element("select", { id: "mode", onchange: () => this.setMode(MODES[this.select.selectedIndex]) }, options);
+    this.select = element(
+      "select",
+      { id: "mode", onchange: () => this.setMode(MODES[this.select.selectedIndex]) },
+      options,
+    );
     this.swatches = element("span", { class: "swatches", "aria-hidden": "true" });
     for (let i = 0; i < LEVELS; i += 1) this.swatches.append(element("i", { "data-level": i }));
     this.ticks = element("span", { class: "ticks" });
@@ -32,7 +36,10 @@ export class Legend {
   }
 
   check(name, title, key) {
-    const box = element("input", { type: "checkbox", onchange: () => this.set({ [name]: box.checked }) });
+    const box = element("input", {
+      type: "checkbox",
+      onchange: () => this.set({ [name]: box.checked }),
+    });
     box.checked = this.look[name];
     this[name] = box;
     return element("label", { class: "check" }, box, title, element("kbd", {}, key));
@@ -73,7 +80,9 @@ export class Legend {
     };
     const shown = SIGNS.filter(([sign]) => wanted[sign]);
     this.signs.replaceChildren(
-      ...shown.map(([sign, text]) => element("li", {}, element("b", { "aria-hidden": "true" }, sign), ` ${text}`)),
+      ...shown.map(([sign, text]) =>
+        element("li", {}, element("b", { "aria-hidden": "true" }, sign), ` ${text}`),
+      ),
     );
   }
 }

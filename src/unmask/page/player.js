@@ -13,14 +13,33 @@ export class Player {
     this.timer = null;
     this.speed = 2;
     const button = (name, title, act) =>
-      element("button", { type: "button", title, "aria-label": title, "data-act": name, onclick: act }, icon(name));
+      element(
+        "button",
+        { type: "button", title, "aria-label": title, "data-act": name, onclick: act },
+        icon(name),
+      );
     this.play_button = button("play", "Play (space)", () => this.toggle());
     this.slider = element("input", {
-      type: "range", min: 0, max: 0, value: 0, step: 1, "aria-label": "Step", oninput: () => this.go(this.slider.valueAsNumber),
+      type: "range",
+      min: 0,
+      max: 0,
+      value: 0,
+      step: 1,
+      "aria-label": "Step",
+      oninput: () => this.go(this.slider.valueAsNumber),
     });
     this.label = element("output", { class: "at" });
-    const speeds = SPEEDS.map((speed) => element("option", { value: speed, selected: speed === this.speed }, `${speed}/s`));
-    this.rate = element("select", { "aria-label": "Speed, steps a second", onchange: () => this.setSpeed(Number(this.rate.value)) }, speeds);
+    const speeds = SPEEDS.map((speed) =>
+      element("option", { value: speed, selected: speed === this.speed }, `${speed}/s`),
+    );
+    this.rate = element(
+      "select",
+      {
+        "aria-label": "Speed, steps a second",
+        onchange: () => this.setSpeed(Number(this.rate.value)),
+      },
+      speeds,
+    );
     const buttons = element(
       "div",
       { class: "buttons", role: "group", "aria-label": "Playback" },

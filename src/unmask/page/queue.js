@@ -12,11 +12,31 @@ export class Queue {
     this.about = element("p", { class: "about-step" });
     this.effect = element("p", { class: "effect" });
     this.body = element("tbody");
-    const heads = [["#", "rank"], ["pos", "position"], ["token"], ["score"], ["D", "instability"], ["λ=0", "rank without SWD"], [""]];
-    const head = heads.map(([name, title]) => element("th", { scope: "col", title, class: name === "token" ? "left" : null }, name));
-    this.table = element("table", { class: "queue" }, element("thead", {}, element("tr", {}, head)), this.body);
+    const heads = [
+      ["#", "rank"],
+      ["pos", "position"],
+      ["token"],
+      ["score"],
+      ["D", "instability"],
+      ["λ=0", "rank without SWD"],
+      [""],
+    ];
+    const head = heads.map(([name, title]) =>
+      element("th", { scope: "col", title, class: name === "token" ? "left" : null }, name),
+    );
+    this.table = element(
+      "table",
+      { class: "queue" },
+      element("thead", {}, element("tr", {}, head)),
+      this.body,
+    );
     this.more = element("button", { type: "button", class: "quiet", onclick: () => this.toggle() });
-    root.append(this.about, this.effect, element("div", { class: "scroll" }, this.table), this.more);
+    root.append(
+      this.about,
+      this.effect,
+      element("div", { class: "scroll" }, this.table),
+      this.more,
+    );
     this.body.addEventListener("click", (event) => {
       const row = event.target.closest("tr[data-position]");
       if (row) this.choose(Number(row.dataset.position));
@@ -62,17 +82,30 @@ function rowOf(trace, step, place, chosen) {
   const plain = step.unweighted?.includes(cell.position);
   const signs = `${cell.chosen ? "●" : ""}${plain ? "○" : ""}`;
   const held = !cell.chosen && step.selected.includes(cell.position);
-  const words = [cell.chosen && "committed", plain && "committed at lam 0", held && "held back by a limit", !cell.ready && "not ready"];
+  const words = [
+    cell.chosen && "committed",
+    plain && "committed at lam 0",
+    held && "held back by a limit",
+    !cell.ready && "not ready",
+  ];
   const title = words.filter(Boolean).join(", ");
   const tds = [
-    `${cell.position}`, label(trace, cell.token), number(cell.value), number(cell.instability),
-    `${cell.baseRank + 1}`, `${signs}${held ? "⊘" : ""}`,
-  ].map((text, i) => element("td", { class: ["", "left word", "", "", "", "signs"][i] || null }, text));
+    `${cell.position}`,
+    label(trace, cell.token),
+    number(cell.value),
+    number(cell.instability),
+    `${cell.baseRank + 1}`,
+    `${signs}${held ? "⊘" : ""}`,
+  ].map((text, i) =>
+    element("td", { class: ["", "left word", "", "", "", "signs"][i] || null }, text),
+  );
   if (title) tds[5].append(element("span", { class: "hidden" }, ` ${title}`));
   return element(
     "tr",
     {
-      "data-position": cell.position, title, class: cell.chosen ? "chosen" : plain ? "plain" : cell.ready ? null : "unready",
+      "data-position": cell.position,
+      title,
+      class: cell.chosen ? "chosen" : plain ? "plain" : cell.ready ? null : "unready",
       "aria-current": cell.position === chosen ? "true" : null,
     },
     element("th", { scope: "row" }, `${cell.rank + 1}`),
@@ -89,7 +122,8 @@ function cutOf(queue, step) {
 
 function lastOf(queue, step) {
   const wanted = new Set([...step.committed.keys(), ...(step.unweighted ?? [])]);
-  for (let i = queue.length - 1; i >= 0; i -= 1) if (wanted.has(step.positions[queue[i]])) return i + 1;
+  for (let i = queue.length - 1; i >= 0; i -= 1)
+    if (wanted.has(step.positions[queue[i]])) return i + 1;
   return 0;
 }
 
@@ -98,7 +132,13 @@ function cutRow(trace, step) {
   return element("tr", { class: "cut" }, element("td", { colspan: 7 }, text));
 }
 
-const LIMITS = { eb: ["γ", "gamma"], budget: ["δ", "delta"], factor: ["f", "f"], threshold: ["τ", "tau"], klass: ["conf", "conf"] };
+const LIMITS = {
+  eb: ["γ", "gamma"],
+  budget: ["δ", "delta"],
+  factor: ["f", "f"],
+  threshold: ["τ", "tau"],
+  klass: ["conf", "conf"],
+};
 
 // The knob that ends the selection, such as ["γ", "0.1"], read from the rule's own notation.
 export function limitOf(rule) {
@@ -123,7 +163,9 @@ function gaugeOf(trace, step) {
   }
   if (passing !== undefined && limit) {
     const score = best == null ? "" : `, best score ${number(best)}`;
-    return passing ? `cut: ${passing} passed ${knob}` : `cut: none passed ${knob}${score}: the best one`;
+    return passing
+      ? `cut: ${passing} passed ${knob}`
+      : `cut: none passed ${knob}${score}: the best one`;
   }
   if (wanted !== undefined) return `cut: the timetable asks for ${wanted}`;
   return "cut";
@@ -135,7 +177,8 @@ function effectOf(step) {
   const plain = new Set(step.unweighted);
   const late = step.unweighted.filter((position) => !step.committed.has(position));
   const early = [...step.committed.keys()].filter((position) => !plain.has(position));
-  if (!late.length && !early.length) return "SWD changes nothing here: λ = 0 would commit the same.";
+  if (!late.length && !early.length)
+    return "SWD changes nothing here: λ = 0 would commit the same.";
   const parts = [];
   if (late.length) parts.push(`makes ${few(late, 6)} wait`);
   if (early.length) parts.push(`commits ${few(early, 6)} instead`);

@@ -210,7 +210,8 @@ async function gunzip(bytes) {
   fetched.catch(() => {});
   writer.closed.catch(() => {});
   try {
-    for (let at = 0; at < bytes.length; at += 4096) await writer.write(bytes.subarray(at, at + 4096));
+    for (let at = 0; at < bytes.length; at += 4096)
+      await writer.write(bytes.subarray(at, at + 4096));
     await new Promise((resume) => setTimeout(resume));
     await writer.close();
     await fetched;
@@ -221,7 +222,10 @@ async function gunzip(bytes) {
 }
 
 function pairs(given, length) {
-  places(given.map(([position]) => position), length);
+  places(
+    given.map(([position]) => position),
+    length,
+  );
   return new Map(given);
 }
 

@@ -39,7 +39,10 @@ export class Viewer {
     this.runs.dataset.count = String(traces.length);
     const titles = traces.length > 1 ? ["A", "B"] : [""];
     this.views = traces.map((trace, run) => {
-      const box = element("article", { class: `run run-${run}`, "aria-label": titles[run] ? `Run ${titles[run]}` : "Run" });
+      const box = element("article", {
+        class: `run run-${run}`,
+        "aria-label": titles[run] ? `Run ${titles[run]}` : "Run",
+      });
       this.runs.append(box);
       const act = {
         choose: (position) => this.choose({ run, position }),
@@ -73,10 +76,18 @@ export class Viewer {
   judge() {
     if (!this.comparison) return this.verdict.replaceChildren();
     const { difference, summary, caveats } = this.comparison;
-    const jump = element("button", { type: "button", class: "quiet", "data-act": "difference", onclick: () => this.jump() });
+    const jump = element("button", {
+      type: "button",
+      class: "quiet",
+      "data-act": "difference",
+      onclick: () => this.jump(),
+    });
     jump.textContent = `Go to step ${difference} (d)`;
     const lines = caveats.map((line) => element("p", { class: "note" }, line));
-    return this.verdict.replaceChildren(element("p", {}, `${summary} `, difference === null ? null : jump), ...lines);
+    return this.verdict.replaceChildren(
+      element("p", {}, `${summary} `, difference === null ? null : jump),
+      ...lines,
+    );
   }
 
   jump() {
@@ -141,10 +152,16 @@ export class Viewer {
     const { difference, differing } = this.comparison ?? {};
     this.runs.dataset.at = difference != null && time === difference ? "difference" : "";
     for (const [run, view] of this.views.entries()) {
-      view.show(time, { ...this.legend.look, extent: this.extent, differs: differing?.[run] }, this.seen(run));
+      view.show(
+        time,
+        { ...this.legend.look, extent: this.extent, differs: differing?.[run] },
+        this.seen(run),
+      );
     }
     const at = this.hovered ?? this.chosen;
-    this.strip.textContent = at ? brief(this.traces[at.run], Math.min(time, this.traces[at.run].steps.length), at.position) : "";
+    this.strip.textContent = at
+      ? brief(this.traces[at.run], Math.min(time, this.traces[at.run].steps.length), at.position)
+      : "";
     if (!playing) this.speak(time);
   }
 
