@@ -1,4 +1,4 @@
-"""Draws docs/img/page-*.png: pages of real runs of the embedded model, in a headless Chromium.
+"""Draws docs/img/*.png: pages and a playground with real runs of the embedded model, in Chromium.
 
 python tools/screenshots.py
 """
@@ -6,6 +6,8 @@ python tools/screenshots.py
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -30,9 +32,10 @@ def draw(folder: Path) -> None:
     traces = {name: folder / f"{name}.trace" for name in RUNS}
     for name, rule in RUNS.items():
         main(["run", PROMPT, "--rule", rule, "--length", "24", "--trace", str(traces[name])])
-    one, two = folder / "one.html", folder / "two.html"
-    main(["page", str(traces["swd"]), "-o", str(one)])
-    main(["page", str(traces["eb"]), str(traces["swd"]), "-o", str(two)])
+    files = folder / "one.html", folder / "two.html"
+    main(["page", str(traces["swd"]), "-o", str(files[0])])
+    main(["page", str(traces["eb"]), str(traces["swd"]), "-o", str(files[1])])
+    one, two = (file.as_uri() for file in files)
     with _chromium() as browser:
         for theme in ("light", "dark"):
             with _tab(browser, one, 1280, 860, color_scheme=theme) as tab:
@@ -44,6 +47,14 @@ def draw(folder: Path) -> None:
         with _tab(browser, one, 360, 780, is_mobile=True, has_touch=True) as tab:
             _show(tab, step=10, position=24)
             _save(tab, "page-phone")
+        with _serving() as address, _tab(browser, address, 1280, 1060) as tab:
+            tab.fill("#length", "24")
+            tab.click("#run")
+            tab.wait_for_selector(".downloads a")
+            tab.click("h1")
+            tab.keyboard.press("Home")
+            _show(tab, step=11, position=24)
+            _save(tab, "playground")
 
 
 @contextmanager
@@ -56,11 +67,22 @@ def _chromium() -> Iterator[Browser]:
 
 
 @contextmanager
-def _tab(browser: Browser, file: Path, width: int, height: int, **more: Any) -> Iterator[Page]:
+def _serving() -> Iterator[str]:
+    """The address of a server of the embedded model."""
+    command = [sys.executable, "-m", "unmask", "serve", "--port", "0"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
+        assert server.stderr is not None
+        said = next(line for line in server.stderr if "http://" in line)
+        yield said[said.index("http://") :].strip()
+        server.terminate()
+
+
+@contextmanager
+def _tab(browser: Browser, address: str, width: int, height: int, **more: Any) -> Iterator[Page]:
     size: Any = {"width": width, "height": height}
     context = browser.new_context(viewport=size, device_scale_factor=2, **more)
     tab = context.new_page()
-    tab.goto(file.as_uri())
+    tab.goto(address)
     tab.wait_for_selector("html[data-ready]")
     yield tab
     context.close()
