@@ -34,6 +34,7 @@ bench: setup
 	$(BIN)/python -m bench.decision
 	$(BIN)/python -m bench.models
 	$(BIN)/python -m bench.caches
+	$(BIN)/python -m bench.serve
 
 train: setup
 	$(BIN)/python -m train --output build/embedded

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+import unmask
 from helpers import (
     EOS,
     MASK,
@@ -30,6 +31,7 @@ from unmask import (
     infill_request,
     prompt_request,
 )
+from unmask.select import best_first, first_in
 
 TOP = "confidence | top(1)"
 
@@ -324,3 +326,45 @@ def test_a_selection_that_waits_for_ever_is_given_up(monkeypatch):
     with pytest.raises(RuleError, match="nothing was committed in 20 forwards: Never waits"):
         decode(model, [1], rule, length=4)
     assert model.forwards == 21
+
+
+def test_a_decision_that_fails_takes_its_own_rows_out_and_no_others(clean_table):
+    @unmask.selection
+    def fails_at_four(view, scores):
+        if int(view.masked.sum(-1).min()) <= 4:
+            raise ZeroDivisionError
+        return first_in(best_first(scores.key, view.masked), 1, view.masked)
+
+    model = random_lookup(0)
+    batch, failed, found = Batch(model), [], {}
+    good, rule = {}, "confidence | swd(5) | eb(0.5)"
+    good[batch.admit(request_of(model, 8, rule, (1,)))] = (1,)
+    bad = [batch.admit(request_of(model, 8, "confidence | fails_at_four", (n,))) for n in (2, 3)]
+    good[batch.admit(request_of(model, 8, "confidence | top(1)", (4,)))] = (4,)
+    while len(batch):
+        for step in batch.step(failed):
+            found |= {result.key: result for result in step.finished}
+    (failure,) = failed
+    assert (failure.keys, type(failure.error)) == (tuple(bad), ZeroDivisionError)
+    assert set(found) == set(good)
+    for key, text in zip(good, (rule, "confidence | top(1)"), strict=True):
+        assert outcome(found[key]) == outcome(decode(model, good[key], text, length=8))
+
+
+def test_a_row_that_stands_apart_fails_alone(clean_table):
+    @unmask.selection
+    def fails_on_token_3(view, scores):
+        if len(view.masked) > 1 or 3 in view.token:
+            raise ZeroDivisionError
+        return first_in(best_first(scores.key, view.masked), 1, view.masked)
+
+    model = random_lookup(0)
+    batch, failed, found = Batch(model), [], []
+    rows = [request_of(model, 6, "confidence | fails_on_token_3", (n,)) for n in range(1, 6)]
+    keys = [batch.admit(row, apart=True) for row in rows]
+    while len(batch):
+        found += [result for step in batch.step(failed) for result in step.finished]
+    assert all(len(failure.keys) == 1 for failure in failed)
+    assert sorted([r.key for r in found] + [f.keys[0] for f in failed]) == keys
+    assert found
+    assert failed

@@ -89,6 +89,22 @@ class Format:
         return ({"role": "system", "content": self.system}, *messages)
 
 
+def count_masks(text: str) -> int:
+    """How many masks `[MASK]` and `[MASK*8]` stand for in a text, before any is made."""
+    return sum(_masks_of(hole) for hole in _PLACEHOLDER.finditer(text))
+
+
+def _masks_of(hole: re.Match[str]) -> int:
+    digits = hole[1] or "1"
+    if len(digits) > len(str(MOST)) or not 1 <= int(digits) <= MOST:
+        raise RequestError(f"{_shortened(hole[0])}: write [MASK*N] with N from 1 to {MOST}")
+    return int(digits)
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= 40 else f"{text[:30]}...{text[-7:]}"
+
+
 def encode_masks(tokenizer: Tokenizer, text: str, mask_id: int) -> list[int]:
     """Token ids of a text in which `[MASK]` is one mask and `[MASK*8]` are eight.
 
@@ -96,10 +112,7 @@ def encode_masks(tokenizer: Tokenizer, text: str, mask_id: int) -> list[int]:
     """
     ids, end = [], 0
     for hole in _PLACEHOLDER.finditer(text):
-        count = int(hole[1] or 1)
-        if not 1 <= count <= MOST:
-            raise RequestError(f"{hole[0]}: write [MASK*N] with N from 1 to {MOST}")
-        ids += _encode(tokenizer, text[end : hole.start()]) + [mask_id] * count
+        ids += _encode(tokenizer, text[end : hole.start()]) + [mask_id] * _masks_of(hole)
         end = hole.end()
     ids += _encode(tokenizer, text[end:])
     if mask_id not in ids:

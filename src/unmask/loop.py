@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -20,6 +21,13 @@ from unmask.sampling import Sampling
 Ids = Sequence[int] | Tensor
 
 
+class Failure(NamedTuple):
+    """Rows that left a batch because their decision raised."""
+
+    keys: tuple[int, ...]
+    error: Exception
+
+
 class Batch:
     """Rows that decode together: they enter and leave at any step, each as if it were alone.
 
@@ -30,20 +38,22 @@ class Batch:
     def __init__(self, model: Denoiser, keep_logits: bool = False) -> None:
         self.model = model
         self.keep_logits = keep_logits
-        self.groups: dict[Settings, Rows] = {}
+        self.groups: dict[tuple[Settings, int | None], Rows] = {}
         self._next_key = 0
 
     def __len__(self) -> int:
         return sum(len(rows) for rows in self.groups.values())
 
-    def admit(self, request: Request) -> int:
-        """Take a request in; returns the key by which its steps and result are known."""
+    def admit(self, request: Request, apart: bool = False) -> int:
+        """Take a request in; returns the key by which its steps and result are known.
+
+        `apart`, its decision is shared with nobody, so that only its own can fail it.
+        """
         key, self._next_key = self._next_key, self._next_key + 1
-        rows = self.groups.get(request.settings)
-        if rows is None:
-            rows = Rows(self.model, request.settings, self.keep_logits)
-            self.groups[request.settings] = rows
-        rows.admit(request, key)
+        group = (request.settings, key if apart else None)
+        if group not in self.groups:
+            self.groups[group] = Rows(self.model, request.settings, self.keep_logits)
+        self.groups[group].admit(request, key)
         return key
 
     def drop(self, key: int) -> None:
@@ -54,17 +64,27 @@ class Batch:
         self._forget_empty()
 
     @torch.no_grad()
-    def step(self) -> list[Step]:
-        """One forward pass of all rows, then one decision per group of equal settings."""
-        groups = list(self.groups.values())
+    def step(self, failed: list[Failure] | None = None) -> list[Step]:
+        """One forward pass of all rows, then one decision per group of equal settings.
+
+        A decision that raises does so here; or, given a list for such, its rows leave and the
+        others go on.
+        """
+        groups = dict(self.groups)
         if not groups:
             return []
-        hidden = self.model.trunk(_canvas(groups))
+        hidden = self.model.trunk(_canvas(list(groups.values())))
         steps, first = [], 0
-        for rows in groups:
-            size = len(rows)
-            steps.append(rows.step(hidden, first))
-            first += size
+        for group, rows in groups.items():
+            keys = tuple(rows.keys)
+            try:
+                steps.append(rows.step(hidden, first))
+            except Exception as error:
+                if failed is None:
+                    raise
+                failed.append(Failure(keys, error))
+                del self.groups[group]
+            first += len(keys)
         self._forget_empty()
         return steps
 

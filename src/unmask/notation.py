@@ -17,12 +17,17 @@ _BRACES = re.compile(r"\{([^{}]*)\}")
 
 def parse(text: str) -> list[Any]:
     """The parts of one rule, made and checked, in the order they were written."""
+    return [kind.make(**knobs) for kind, knobs in read(text)]
+
+
+def read(text: str) -> list[tuple[Kind, dict[str, Any]]]:
+    """The parts of one rule as they were written, not made: no knob has done anything yet."""
     if "{" in text or "}" in text:
         count = len(expand(text))
         raise RuleError(f"{text!r} is a sweep of {count} rules; one rule is wanted here")
     parts, latest = [], 0
     for piece in text.split("|"):
-        kind, part = _parse_part(piece, text)
+        kind, knobs = _read_part(piece, text)
         stage = STAGES.index(kind.stage)
         if stage < latest:
             raise RuleError(
@@ -30,7 +35,7 @@ def parse(text: str) -> list[Any]:
                 "credit | score | modulators | selection | limits | revoke"
             )
         latest = stage
-        parts.append(part)
+        parts.append((kind, knobs))
     return parts
 
 
@@ -50,7 +55,7 @@ def expand(text: str) -> list[str]:
     return lines
 
 
-def _parse_part(piece: str, text: str) -> tuple[Kind, Any]:
+def _read_part(piece: str, text: str) -> tuple[Kind, dict[str, Any]]:
     match = _PART.match(piece)
     if match is None:
         what = f"cannot read {piece.strip()!r}" if piece.strip() else "an empty part"
@@ -58,7 +63,7 @@ def _parse_part(piece: str, text: str) -> tuple[Kind, Any]:
     if piece.strip() == text.strip() and match[1] not in TABLE:
         raise UnknownName("rule or recipe", match[1], [*RECIPES, *(kind.name for kind in kinds())])
     kind = kind_named(match[1])
-    return kind, kind.make(**_parse_knobs(kind, match[2] or ""))
+    return kind, _parse_knobs(kind, match[2] or "")
 
 
 def _parse_knobs(kind: Kind, inside: str) -> dict[str, Any]:

@@ -194,25 +194,50 @@ def _write_knobs(axes: Axes, curves: Sequence[Curve], lines: Sequence[Line2D]) -
     """Beside every point its knob, in the curve's colour, where it covers the least."""
     pixels = axes.figure.dpi / 72  # per point
     covered = np.concatenate([_drawn(axes, curve, pixels) for curve in curves])  # [N, 2]
-    for curve, line in zip(curves, lines, strict=True):
-        for point in curve.points:
-            spot = axes.transData.transform((point.nfe, 100 * point.accuracy))  # [2]
-            text = axes.annotate(
-                point.knob,
-                (point.nfe, 100 * point.accuracy),
-                (0, 0),
-                textcoords="offset points",
-                color=line.get_color(),
-                fontsize=7,
-                ha="center",
-                va="center",
-            )
-            extent = text.get_window_extent()
-            half = np.array([extent.width, extent.height]) / 2  # [2]
-            centres = _places(spot, half, pixels)  # [C, 2]
-            centre = centres[np.argmin(_cost(centres, half, covered, axes))]
-            text.set_position(tuple((centre - spot) / pixels))
-            covered = np.concatenate([covered, _box(centre, half)])
+    write_labels(
+        axes,
+        [
+            Label(point.knob, point.nfe, 100 * point.accuracy, str(line.get_color()))
+            for curve, line in zip(curves, lines, strict=True)
+            for point in curve.points
+        ],
+        covered,
+    )
+
+
+@dataclass(frozen=True)
+class Label:
+    """A text that belongs to a point of the axes."""
+
+    text: str
+    x: float
+    y: float
+    colour: str
+    bold: bool = False
+
+
+def write_labels(axes: Axes, labels: Sequence[Label], covered: Array) -> None:
+    """Each beside its point where it covers the least of these pixels and of other labels."""
+    pixels = axes.figure.dpi / 72
+    for label in labels:
+        spot = axes.transData.transform((label.x, label.y))  # [2]
+        text = axes.annotate(
+            label.text,
+            (label.x, label.y),
+            (0, 0),
+            textcoords="offset points",
+            color=label.colour,
+            fontsize=7,
+            fontweight="bold" if label.bold else "normal",
+            ha="center",
+            va="center",
+        )
+        extent = text.get_window_extent()
+        half = np.array([extent.width, extent.height]) / 2  # [2]
+        centres = _places(spot, half, pixels)  # [C, 2]
+        centre = centres[np.argmin(_cost(centres, half, covered, axes))]
+        text.set_position(tuple((centre - spot) / pixels))
+        covered = np.concatenate([covered, _box(centre, half)])
 
 
 def _places(spot: Array, half: Array, pixels: float) -> Array:
@@ -238,10 +263,10 @@ def _drawn(axes: Axes, curve: Curve, pixels: float) -> Array:
     )  # [P, 2] each
     strokes = [*pairwise(spots), *zip(lows, highs, strict=True)]
     markers = [_box(spot, np.full(2, 2.5 * pixels)) for spot in spots]
-    return np.concatenate([*(_stroke(start, end) for start, end in strokes), *markers])
+    return np.concatenate([*(stroke(start, end) for start, end in strokes), *markers])
 
 
-def _stroke(start: Array, end: Array) -> Array:
+def stroke(start: Array, end: Array) -> Array:
     """Every other pixel from start to end: [N, 2]."""
     steps = 2 + int(np.hypot(*(end - start)) / 2)
     return np.linspace(start, end, steps)

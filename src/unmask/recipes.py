@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from unmask.request import Eos
 
 
 @dataclass(frozen=True)
@@ -13,7 +17,7 @@ class Recipe:
     rule: str  # in the notation; with braces it is a sweep
     block: int | None = None
     length: int = 256
-    eos: str = "keep"
+    eos: Eos = "keep"
     note: str = ""
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 
 import torch
 from torch import Tensor
@@ -126,7 +126,7 @@ def _share(steps: int, eps: float, progress: Progress) -> tuple[Tensor, Tensor]:
     return share, progress.step >= steps_here - 1
 
 
-@cache
+@lru_cache(maxsize=64)
 def _shares(steps: int, eps: float) -> list[float]:
     t = torch.linspace(1, eps, steps + 1, dtype=torch.float32)
     result: list[float] = (1 - t[1:] / t[:-1]).tolist()

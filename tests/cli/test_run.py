@@ -323,6 +323,7 @@ def test_a_file_of_something_else_is_left_alone(run, in_file, tmp_path, text):
         ({"messages": [{"role": "user"}]}, "a message needs the texts 'role' and 'content'"),
         ({"canvas": "no hole"}, "the text holds no [MASK] to fill"),
         ({"canvas": "[MASK*0]"}, "[MASK*0]: write [MASK*N] with N from 1"),
+        ({"canvas": f"[MASK*{'9' * 5000}]"}, "9999...999999]: write [MASK*N]"),
         ({"prompt": "a", "id": 1.5}, "the id must be a text or a whole number, got 1.5"),
         ({"prompt": "a", "id": 1}, "the id 1 was given at"),
         ({"prompt": "a", "seed": -1}, "the seed must be a whole number >= 0, got -1"),

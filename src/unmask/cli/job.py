@@ -5,12 +5,14 @@ from __future__ import annotations
 import warnings
 from argparse import Namespace
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, Literal
 
 import torch
 
-from unmask import __version__, embedded
+from unmask import __version__
+from unmask.asked import Asked, doubts, recipe_of
 from unmask.caches import POLICIES, check_cache
 from unmask.errors import RequestError
 from unmask.generate import Answer, Format, Prompt
@@ -20,8 +22,7 @@ from unmask.models.describe import Description, describe
 from unmask.models.fingerprint import fingerprint
 from unmask.models.guided import check_scale
 from unmask.models.load import default_dtype, find_folder, usable_device
-from unmask.recipes import RECIPES, Recipe
-from unmask.request import Eos, Request, Settings
+from unmask.request import Request, Settings
 from unmask.results import Result
 from unmask.rules import Rule
 from unmask.sampling import Sampling
@@ -35,6 +36,7 @@ class Job:
     """Everything that is known before the weights are loaded; wrong options fail here."""
 
     options: Namespace
+    asked: Asked
     shape: Description
     device: torch.device
     settings: Settings
@@ -44,46 +46,35 @@ class Job:
     @classmethod
     def of(cls, options: Namespace) -> Job:
         """Read the rule, then the checkpoint's folder."""
-        rule = Rule.parse(options.rule)
-        recipe = RECIPES.get(options.rule.strip(), Recipe("", str(rule)))
-        sampling = Sampling(options.temperature, options.top_p, options.top_k, options.tempered)
-        device = _device(options.device)
+        asked = Asked(
+            Rule.parse(options.rule),
+            recipe_of(options.rule),
+            Sampling(options.temperature, options.top_p, options.top_k, options.tempered),
+            options.length,
+            _block(options.block),
+            options.eos,
+            options.steps,
+        )
+        device = device_named(options.device)
         shape = describe(find_folder(options.model), options.mask_id)
-        own = shape.arch.block
-        block = _block(options.block, own, recipe)
-        if own is not None:  # such a model decodes in the blocks that it attends in
-            shape, block = replace(shape, spec=replace(shape.spec, block=block)), None
-        eos = cast(Eos, options.eos or recipe.eos)
-        settings = Settings(rule, block, eos, sampling, options.steps)
+        decoding = asked.decoding(shape, options.infill)
+        shape = replace(shape, spec=decoding.spec)
         has_template = shape.tokenizer.template is not None
         texts = Format(options.chat, has_template, options.infill, options.system)
         if texts.system is not None and not texts.in_chat(texts.infill):
             raise RequestError("--system goes into a chat, and here the prompt is taken as it is")
-        usual = embedded.LENGTH if shape.folder == embedded.FOLDER else recipe.length
-        length = usual if options.length is None else options.length
-        if options.block is None and block is not None and (options.infill or block > length):
-            settings = replace(settings, block=None)  # a recipe's block is no more than a habit
         if options.cache != "none":
             check_cache(shape.spec, POLICIES[options.cache]())
         if options.guidance is not None:
             check_scale(options.guidance)
-        return cls(options, shape, device, settings, length, texts)
+        return cls(options, asked, shape, device, decoding.settings, decoding.length, texts)
 
     def request(self, prompt: Prompt) -> Request:
         """A prompt as a canvas, checked."""
         shape = self.shape
         request = prompt.request(shape.tokenizer, shape.spec, self.settings, self.length)
-        size, most = len(request.canvas), shape.context
-        if most is not None and size > most:
-            warnings.warn(
-                f"{size} positions are more than the {most} that {shape.spec.name} was made for",
-                stacklevel=2,
-            )
-        unknown = prompt.unknown(shape.tokenizer)
-        if unknown:
-            warnings.warn(
-                f"{shape.spec.name} does not know {', '.join(map(repr, unknown))}", stacklevel=2
-            )
+        for doubt in doubts(shape, prompt, request):
+            warnings.warn(doubt, stacklevel=2)
         return request
 
     def load(self) -> Denoiser:
@@ -103,9 +94,14 @@ class Job:
             self.options.guidance,
         )
 
+    @cached_property
+    def weights(self) -> str:
+        """A fingerprint of the checkpoint."""
+        return fingerprint(self.shape.folder)
+
     def tracer(self, stream: BinaryIO, request: Request) -> Tracer:
         """Writes the steps of a request, with all that a replay needs."""
-        model = {**asdict(self.source), "weights": fingerprint(self.shape.folder)}
+        model = {**asdict(self.source), "weights": self.weights}
         return Tracer(stream, self.shape.spec, request, self.shape.tokenizer, model)
 
     def text_of(self, result: Result, request: Request) -> str:
@@ -152,20 +148,18 @@ class Job:
         }
 
 
-def _block(given: str | None, own: int | None, recipe: Recipe) -> int | None:
-    """The block as asked for, else the block-causal model's own, else the recipe's."""
+def _block(given: str | None) -> int | Literal["full"] | None:
     if given is None:
-        return own or recipe.block
-    if given == "full":
-        if own is not None:
-            raise RequestError(f"the model attends in blocks of {own}; it has no full window")
         return None
+    if given == "full":
+        return "full"
     if not given.isdecimal() or int(given) < 1:
         raise RequestError(f"--block must be a number >= 1, or 'full', got {given!r}")
     return int(given)
 
 
-def _device(name: str | None) -> torch.device:
+def device_named(name: str | None) -> torch.device:
+    """The device of that name; without one, the GPU if there is any."""
     if name is None:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     return usable_device(name)

@@ -39,14 +39,15 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         and a "seed" of its own if you like""",
     )
     command.add_argument("prompt", nargs="?", metavar="PROMPT", help="the prompt; - reads stdin")
-    _add_model(command.add_argument_group("model"))
-    _add_decoding(command.add_argument_group("decoding"))
+    add_model(command.add_argument_group("model"))
+    add_decoding(command.add_argument_group("decoding"))
     _add_prompt(command.add_argument_group("prompt"))
     _add_output(command.add_argument_group("input and output"))
     command.set_defaults(run=run)
 
 
-def _add_model(group: argparse._ArgumentGroup) -> None:
+def add_model(group: argparse._ArgumentGroup) -> None:
+    """Which model, in `run` and in `serve`."""
     group.add_argument(
         "--model", default=NAME, metavar="PATH", help="a folder or a hub id (embedded)"
     )
@@ -59,7 +60,8 @@ def _add_model(group: argparse._ArgumentGroup) -> None:
     )
 
 
-def _add_decoding(group: argparse._ArgumentGroup) -> None:
+def add_decoding(group: argparse._ArgumentGroup) -> None:
+    """How it decodes; in `serve`, what a request leaves open."""
     group.add_argument("--rule", default="swd", help="a rule or a recipe (swd)")
     group.add_argument(
         "--length", type=int, metavar="N", help="tokens to write (the recipe's, 256; embedded: 48)"

@@ -136,9 +136,11 @@ class Trace:
         """The token ids after that many steps, all of them at -1: [L]."""
         tokens: Array = self.canvas.copy()
         for moment in self.moments[: len(self.moments) if step < 0 else step]:
-            for position, token in moment.writes.items():
+            for position, token in moment.committed.items():
                 tokens[position] = token
             tokens[list(moment.revoked)] = self.spec.mask_id
+            for position, token in moment.filled.items():  # the EOS policy comes last
+                tokens[position] = token
         return tokens
 
     @cached_property
@@ -146,8 +148,9 @@ class Trace:
         """The step (from 0) that fixed each position, -1 where it was given or is open: [L]."""
         steps = np.full(len(self.canvas), -1)
         for number, moment in enumerate(self.moments):
-            steps[list(moment.writes)] = number
+            steps[list(moment.committed)] = number
             steps[list(moment.revoked)] = -1
+            steps[list(moment.filled)] = number
         return steps
 
     def word(self, token: int) -> str:

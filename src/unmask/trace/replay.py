@@ -112,7 +112,7 @@ def _traced(
 
 def _steps(model: Denoiser, request: Request, script: Sequence[Moment]) -> Iterator[Step]:
     batch = Batch(model, keep_logits=True)
-    batch.groups[request.settings] = Scripted(model, request.settings, script)
+    batch.groups[request.settings, None] = Scripted(model, request.settings, script)
     batch.admit(request)
     while len(batch):
         yield from batch.step()

@@ -1,0 +1,47 @@
+"""`unmask page`: a trace, or two side by side, as one HTML file."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from unmask.errors import RequestError
+
+
+def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register the command."""
+    command = subparsers.add_parser(
+        "page",
+        help="a trace as an HTML page that plays it, or two side by side",
+        description="Writes one HTML file that needs nothing else and loads nothing: it plays the "
+        "canvas step by step, colours tokens by confidence, instability, step or score, and shows "
+        "each token's numbers, its history and the queue of candidates. Two traces stand side by "
+        "side, with their first difference marked. Without TRACE the page asks for files.",
+        epilog='example: unmask run "PROMPT" --trace a.trace; unmask page a.trace -o a.html',
+    )
+    command.add_argument(
+        "traces", nargs="*", type=Path, metavar="TRACE", help="one or two files of 'run --trace'"
+    )
+    command.add_argument(
+        "-o", "--output", type=Path, metavar="FILE", help="(the first trace's name with .html)"
+    )
+    command.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Write the page and name it."""
+    from unmask.page.build import TraceFile, page, write
+
+    traces: list[Path] = arguments.traces
+    if len(traces) > 2:
+        raise RequestError(f"a page shows one or two traces, got {len(traces)}")
+    output = arguments.output or _default(traces)
+    write(page([TraceFile.read(trace) for trace in traces]), output)
+    print(f"written: {output}")
+    return 0
+
+
+def _default(traces: list[Path]) -> Path:
+    if not traces:
+        return Path("unmask.html")
+    return traces[0].with_name(f"{traces[0].name.removesuffix('.trace')}.html")

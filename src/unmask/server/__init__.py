@@ -1,0 +1,1 @@
+"""The HTTP server: OpenAI's API over one batch that stays full. Needs the extra `serve`."""

@@ -1,0 +1,123 @@
+"""Who may ask, and how much they may send: before anything of a request is read."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+from collections.abc import Collection
+from hashlib import sha256
+from ipaddress import ip_address
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from unmask.server.errors import ApiError
+from unmask.server.limits import Limits
+
+OPEN = ("/", "/health", "/openapi.json", "/static/")  # nobody needs a key for these
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach a host."""
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+class Guard:
+    """Checks the key and the name the server is called by, and bounds the body.
+
+    Args:
+        app: what is guarded.
+        limits: how large a body may be, and how slow.
+        key: what `Authorization: Bearer` must hold; None asks for nothing.
+        hosts: names that a request may call the server by, so that no web page can make a name of
+            its own point here (DNS rebinding); None takes any.
+    """
+
+    def __init__(
+        self, app: ASGIApp, limits: Limits, key: str | None, hosts: Collection[str] | None
+    ) -> None:
+        self.app, self.limits = app, limits
+        self._key = None if key is None else sha256(key.encode()).digest()
+        self._hosts = None if hosts is None else {host.lower() for host in hosts}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        try:
+            headers = Headers(scope=scope)
+            self._check_host(headers.get("host", ""))
+            self._check_key(scope["path"], headers.get("authorization", ""))
+            body = await self._body(headers, receive)
+        except ApiError as error:
+            error.headers["Connection"] = "close"  # what is left of the body is not wanted
+            await error.response()(scope, receive, send)
+            return
+        if body is None:
+            return
+        await self.app(scope, _replayed(body, receive), send)
+
+    def _check_host(self, host: str) -> None:
+        name, _, _ = host.rpartition(":") if host.rfind(":") > host.rfind("]") else (host, "", "")
+        name = name.lower()
+        if self._hosts is not None and name not in self._hosts and not is_loopback(name):
+            raise ApiError(421, f"this server is not called {name[:100]!a}", code="wrong_host")
+
+    def _check_key(self, path: str, authorization: str) -> None:
+        if self._key is None or path in OPEN or path.startswith(OPEN[-1]):
+            return
+        kind, _, given = authorization.partition(" ")
+        digest = sha256(given.strip().encode("latin-1", "replace")).digest()
+        same = hmac.compare_digest(digest, self._key)
+        if kind.lower() != "bearer" or not same:
+            raise ApiError(
+                401,
+                "give the server's key as 'Authorization: Bearer KEY'",
+                code="invalid_api_key",
+                headers={"WWW-Authenticate": "Bearer"},
+            )
+
+    async def _body(self, headers: Headers, receive: Receive) -> bytes | None:
+        """All of it; None if the client left before it was sent."""
+        most = self.limits.body
+        said = headers.get("content-length", "0")
+        too_large = ApiError(413, f"the body may have {most} bytes", code="body_too_large")
+        if not said.isdecimal() or len(said) > 18 or int(said) > most:
+            raise too_large
+        try:
+            return await asyncio.wait_for(_read(receive, most, too_large), self.limits.seconds)
+        except asyncio.TimeoutError:
+            seconds = self.limits.seconds
+            raise ApiError(408, f"the body did not come within {seconds:g} s") from None
+
+
+async def _read(receive: Receive, most: int, too_large: ApiError) -> bytes | None:
+    body = bytearray()
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            return None
+        body += message.get("body", b"")
+        if len(body) > most:
+            raise too_large
+        if not message.get("more_body", False):
+            return bytes(body)
+
+
+def _replayed(body: bytes, receive: Receive) -> Receive:
+    """A `receive` that gives the body first, then what comes after it."""
+    first = True
+
+    async def replay() -> Message:
+        nonlocal first
+        if first:
+            first = False
+            return {"type": "http.request", "body": body, "more_body": False}
+        return await receive()
+
+    return replay

@@ -1,0 +1,58 @@
+"""The playground: a page that asks this server, made of the parts of `unmask page`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.staticfiles import StaticFiles
+from starlette.responses import FileResponse, Response
+
+from unmask import embedded, page
+from unmask.recipes import RECIPES
+from unmask.rules import Rule
+from unmask.server.errors import ApiError
+from unmask.server.prepare import Served
+from unmask.trace.records import without_swd
+
+STATIC = Path(__file__).parent / "static"
+PARTS = {file.name: file for kind in ("*.js", "*.css") for file in page.FOLDER.glob(kind)}
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+EXAMPLE = "Ann has 12 pens. She buys 3, then loses 5. How many now?"  # one for the embedded model
+
+
+def add_playground(app: FastAPI) -> None:
+    """Serve the page at the root."""
+
+    @app.get("/", include_in_schema=False)
+    async def index() -> Response:
+        return FileResponse(STATIC / "index.html", headers={"Content-Security-Policy": POLICY})
+
+    @app.get("/static/page/{name}", include_in_schema=False)
+    async def part(name: str) -> Response:
+        if name not in PARTS:
+            raise ApiError(404, "there is no such file")
+        return FileResponse(PARTS[name])
+
+    app.mount("/static", StaticFiles(directory=STATIC))
+
+
+def habits(served: Served) -> dict[str, Any]:
+    """What a request gets that says nothing, and what it may say: for the model's description."""
+    asked, own = served.asked, served.shape.folder == embedded.FOLDER
+    return {
+        "rule": str(asked.rule),
+        "rule_without_swd": _plain(asked.rule),
+        "length": asked.decoding(served.shape).length,
+        "recipes": {r.name: r.rule for r in RECIPES.values() if "{" not in r.rule},
+        "example": EXAMPLE if own else None,
+    }
+
+
+def _plain(rule: Rule) -> str | None:
+    plain = without_swd(rule)
+    return None if plain is None else str(plain)

@@ -1,0 +1,169 @@
+"""Responses in OpenAI's shapes, whole and in chunks, with what decoding cost added."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+from uuid import uuid4
+
+from pydantic import BaseModel, Field
+
+from unmask.server.answers import Ending
+
+Reason = Literal["stop", "length"]
+
+
+class Usage(BaseModel):
+    """Tokens and forwards of all choices together."""
+
+    prompt_tokens: int
+    completion_tokens: int = Field(description="before the first end token")
+    total_tokens: int
+    nfe: int = Field(description="forward passes over the full window")
+    nfe_eos: int = Field(description="forward passes until everything before the end was fixed")
+    written: int = Field(description="tokens committed at all, behind the end token too")
+
+
+class Cost(BaseModel):
+    """What one choice cost."""
+
+    nfe: int
+    nfe_eos: int
+    tokens: int
+    written: int
+    trace: str | None = Field(None, description="for GET /v1/traces/{id}, if it was asked for")
+
+
+class AssistantMessage(BaseModel):
+    role: Literal["assistant"] = "assistant"
+    content: str
+    refusal: None = None
+
+
+class ChatChoice(BaseModel):
+    index: int
+    message: AssistantMessage
+    finish_reason: Reason
+    logprobs: None = None
+    unmask: Cost
+
+
+class TextChoice(BaseModel):
+    index: int
+    text: str
+    finish_reason: Reason
+    logprobs: None = None
+    unmask: Cost
+
+
+class ChatCompletion(BaseModel):
+    id: str
+    object: Literal["chat.completion"] = "chat.completion"
+    created: int
+    model: str
+    choices: list[ChatChoice]
+    usage: Usage
+    unmask: dict[str, Any] = Field(description="the settings as they were understood")
+
+
+class TextCompletion(BaseModel):
+    id: str
+    object: Literal["text_completion"] = "text_completion"
+    created: int
+    model: str
+    choices: list[TextChoice]
+    usage: Usage
+    unmask: dict[str, Any] = Field(description="the settings as they were understood")
+
+
+class Model(BaseModel):
+    id: str
+    object: Literal["model"] = "model"
+    created: int
+    owned_by: str = "unmask"
+    unmask: dict[str, Any] = Field(description="what the model is and what a request may ask")
+
+
+class Models(BaseModel):
+    object: Literal["list"] = "list"
+    data: list[Model]
+
+
+@dataclass
+class Reply:
+    """One response: its identity, and what all of its chunks share."""
+
+    chat: bool
+    model: str
+    settings: dict[str, Any]
+    prompt_tokens: int
+    id: str = field(init=False)
+    created: int = field(default_factory=lambda: int(time.time()))
+
+    def __post_init__(self) -> None:
+        self.id = f"{'chatcmpl' if self.chat else 'cmpl'}-{uuid4().hex}"
+
+    def usage(self, endings: Sequence[Ending]) -> dict[str, int]:
+        completion = sum(ending.tokens for ending in endings)
+        return {
+            "prompt_tokens": self.prompt_tokens,
+            "completion_tokens": completion,
+            "total_tokens": self.prompt_tokens + completion,
+            "nfe": sum(ending.nfe for ending in endings),
+            "nfe_eos": sum(ending.nfe_eos for ending in endings),
+            "written": sum(ending.written for ending in endings),
+        }
+
+    def whole(self, endings: Sequence[Ending]) -> dict[str, Any]:
+        """The response to a request that is not streamed."""
+        choices = [self._choice(index, ending) for index, ending in enumerate(endings)]
+        kind = "chat.completion" if self.chat else "text_completion"
+        return {
+            **self._head(kind),
+            "choices": choices,
+            "usage": self.usage(endings),
+            "unmask": self.settings,
+        }
+
+    def chunk(
+        self, index: int, content: str | None, ending: Ending | None = None, **more: Any
+    ) -> dict[str, Any]:
+        """A piece of one choice; with its ending it is the last one."""
+        choice: dict[str, Any] = {"index": index}
+        if self.chat:
+            choice["delta"] = {} if content is None else {"content": content}
+        else:
+            choice["text"] = content or ""
+        choice |= {"finish_reason": ending.reason if ending else None, "logprobs": None}
+        if ending is not None:
+            choice["unmask"] = ending.record()
+        return {**self._head(self._chunk_kind), "choices": [choice], **more}
+
+    def opening(self, index: int, trace: str | None = None) -> dict[str, Any]:
+        """The first chunk of a choice: who speaks, how it is decoded, where its trace will be."""
+        chunk = self.chunk(index, "", unmask=self.settings)
+        if trace is not None:
+            chunk["choices"][0]["unmask"] = {"trace": trace}
+        if self.chat:
+            chunk["choices"][0]["delta"]["role"] = "assistant"
+        return chunk
+
+    def closing(self, endings: Sequence[Ending]) -> dict[str, Any]:
+        """The chunk with the usage, if it is wanted."""
+        return {**self._head(self._chunk_kind), "choices": [], "usage": self.usage(endings)}
+
+    @property
+    def _chunk_kind(self) -> str:
+        return "chat.completion.chunk" if self.chat else "text_completion"
+
+    def _head(self, kind: str) -> dict[str, Any]:
+        return {"id": self.id, "object": kind, "created": self.created, "model": self.model}
+
+    def _choice(self, index: int, ending: Ending) -> dict[str, Any]:
+        said: dict[str, Any] = {"text": ending.text}
+        if self.chat:
+            said = {"message": {"role": "assistant", "content": ending.text, "refusal": None}}
+        rest = {"finish_reason": ending.reason, "logprobs": None, "unmask": ending.record()}
+        return {"index": index, **said, **rest}

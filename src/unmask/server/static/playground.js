@@ -1,0 +1,206 @@
+// The playground: a prompt, one or two rules, and both runs side by side as they go.
+
+import { ApiError, Client } from "./ask.js";
+import { element } from "./page/dom.js";
+import { dress } from "./page/shell.js";
+import { Viewer } from "./page/viewer.js";
+
+const byId = (id) => document.getElementById(id);
+const viewer = new Viewer(byId("viewer"), byId("bar"), byId("voice"));
+const client = new Client();
+const SHOWN = 60; // milliseconds between two looks at what has arrived
+const PACE = 8; // steps a second: the race is one of forwards, not of seconds
+let running = null; // an AbortController
+
+dress(viewer, byId("help"), byId("theme"));
+
+async function greet() {
+  client.key = byId("key").value;
+  try {
+    const model = await client.model();
+    const { unmask } = model;
+    byId("key-field").hidden = !client.key;
+    byId("model").textContent = `${model.id}, ${unmask.family}; up to ${unmask.max_length} tokens.`;
+    byId("length").max = unmask.max_length;
+    byId("length").placeholder = unmask.length ?? "";
+    byId("block").placeholder = unmask.block ?? "full";
+    byId("recipes").replaceChildren(
+      ...Object.entries(unmask.recipes).map(([name, rule]) => element("option", { value: rule }, name)),
+    );
+    if (!byId("rule-a").value) byId("rule-a").value = unmask.rule_without_swd ?? unmask.rule;
+    if (!byId("rule-b").value && unmask.rule_without_swd) byId("rule-b").value = unmask.rule;
+    if (!unmask.chat) choose("raw", "chat");
+    if (!byId("prompt").value) byId("prompt").value = unmask.example ?? "";
+    tell("");
+  } catch (error) {
+    if (error instanceof ApiError && error.status === 401) {
+      byId("key-field").hidden = false;
+      tell("This server asks for its key.");
+    } else tell(`The server does not answer: ${error.message}`);
+  }
+}
+
+function choose(kind, without) {
+  const pick = (value) => document.querySelector(`input[name=kind][value=${value}]`);
+  pick(kind).checked = true;
+  pick(without).disabled = true;
+}
+
+function tell(...content) {
+  byId("state").replaceChildren(...content);
+}
+
+// What the form asks for, but for the rule.
+function asked() {
+  const kind = document.querySelector("input[name=kind]:checked").value;
+  const text = byId("prompt").value;
+  const number = (id) => (byId(id).value === "" ? undefined : Number(byId(id).value));
+  const block = byId("block").value.trim();
+  return {
+    ...(kind === "chat" ? { messages: [{ role: "user", content: text }] } : { prompt: text }),
+    ...(kind === "infill" ? { infill: true } : { length: number("length") }),
+    block: block === "" ? undefined : block === "full" ? "full" : Number(block),
+    eos: byId("eos").value,
+    temperature: number("temperature"),
+    seed: number("seed"),
+  };
+}
+
+async function race(event) {
+  event.preventDefault();
+  stop();
+  const own = new AbortController();
+  running = own;
+  const rules = ["a", "b"].map((name) => byId(`rule-${name}`).value.trim()).filter(Boolean);
+  const lanes = rules.map((rule, place) => new Lane("ab"[place], rule));
+  for (const name of "ab") trouble(name, "");
+  client.key = byId("key").value;
+  busy(true);
+  const shown = new Shown(lanes);
+  try {
+    await Promise.all(lanes.map((lane) => lane.run(asked(), shown, own.signal)));
+    if (running === own) tell(...summary(lanes));
+  } finally {
+    shown.finish();
+    if (running === own) {
+      running = null;
+      busy(false);
+    }
+  }
+}
+
+// One rule's run.
+class Lane {
+  constructor(name, rule) {
+    Object.assign(this, { name, rule, trace: null, last: null, failed: false });
+  }
+
+  async run(body, shown, signal) {
+    const act = {
+      signal,
+      grown: (trace) => {
+        this.trace = trace;
+        shown.grown();
+      },
+      told: (last) => {
+        this.last = last;
+      },
+    };
+    try {
+      await client.run({ ...body, rule: this.rule }, this.called, act);
+    } catch (error) {
+      this.failed = true;
+      shown.grown();
+      if (signal.aborted) return;
+      if (error.status === 401) byId("key-field").hidden = false;
+      trouble(this.name, error.message);
+    }
+  }
+
+  get called() {
+    return `${this.name}.trace`;
+  }
+
+  get file() {
+    return this.last?.unmask?.trace;
+  }
+}
+
+// Shows the lanes once each has begun or failed, then at every look what is new.
+class Shown {
+  constructor(lanes) {
+    Object.assign(this, { lanes, opened: false, timer: null });
+  }
+
+  grown() {
+    this.timer ??= setTimeout(() => this.look(), SHOWN);
+  }
+
+  look() {
+    this.timer = null;
+    const begun = this.lanes.filter((lane) => lane.trace?.steps.length);
+    if (!this.opened) {
+      if (!begun.length || this.lanes.some((lane) => !lane.failed && !begun.includes(lane))) return;
+      this.opened = true;
+      byId("bar").hidden = false;
+      viewer.open(begun.map((lane) => lane.trace));
+      viewer.player.setSpeed(PACE);
+      if (matchMedia("(prefers-reduced-motion: reduce)").matches) viewer.player.go(viewer.count);
+      else viewer.player.play();
+    } else viewer.grown();
+  }
+
+  finish() {
+    clearTimeout(this.timer);
+    this.look();
+  }
+}
+
+function summary(lanes) {
+  const done = lanes.filter((lane) => lane.last);
+  const costs = done.map((lane) => `${lane.name.toUpperCase()}: ${lane.last.unmask.nfe} forwards`);
+  const links = done.filter((lane) => lane.file).map((lane) => {
+    const fetched = (event) => download(event, lane.file, lane.called);
+    return element("a", { href: "#", "data-trace": lane.name, onclick: fetched }, `Download ${lane.called}`);
+  });
+  return [`${costs.join(", ")}. `, element("span", { class: "downloads" }, links)];
+}
+
+async function download(event, id, name) {
+  event.preventDefault();
+  try {
+    const url = URL.createObjectURL(await client.file(id));
+    const link = element("a", { href: url, download: name });
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(url), 60_000);
+  } catch (error) {
+    tell(`${name} cannot be had: ${error.message}`);
+  }
+}
+
+function trouble(name, message) {
+  const place = byId(`trouble-${name}`);
+  place.textContent = message;
+  place.hidden = !message;
+}
+
+function busy(is) {
+  byId("run").disabled = is;
+  byId("stop").hidden = !is;
+  if (is) tell("Decoding …");
+}
+
+function stop() {
+  running?.abort();
+  running = null;
+  busy(false);
+  tell("");
+}
+
+byId("ask").addEventListener("submit", race);
+byId("stop").addEventListener("click", stop);
+byId("key").addEventListener("change", greet);
+byId("rule-b").addEventListener("input", () => {
+  byId("run").textContent = byId("rule-b").value.trim() ? "Race" : "Run";
+});
+greet().then(() => (document.documentElement.dataset.ready = "yes"));

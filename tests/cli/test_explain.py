@@ -1,0 +1,119 @@
+"""`unmask explain` and `unmask figure` as they are called."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from unmask.cli import main
+
+PROMPT = "Ann has 12 pens. She buys 3, then loses 5. How many now?"
+
+
+@pytest.fixture(scope="module")
+def trace(tmp_path_factory):
+    file = tmp_path_factory.mktemp("explain") / "a.trace"
+    rule = "confidence | swd(5) | eb(0.1)"
+    assert main(["run", PROMPT, "--rule", rule, "--length", "24", "--trace", str(file)]) == 0
+    return str(file)
+
+
+@pytest.fixture(autouse=True)
+def narrow(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+
+
+def test_a_run_is_told_step_by_step_in_80_columns(trace, capsys):
+    assert main(["explain", trace]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("confidence | swd(5) | eb(0.1): 24 positions in ")
+    assert "Worth asking about, with --position:" in out
+    assert max(len(line) for line in out.splitlines()) <= 80
+
+
+def test_a_position_is_told(trace, capsys):
+    assert main(["explain", trace, "--position", "19"]) == 0
+    assert capsys.readouterr().out.startswith("Position 19 got '12' at step ")
+
+
+def test_a_word_is_looked_up_and_other_places_are_named(trace, capsys):
+    assert main(["explain", trace, "--token", "10"]) == 0
+    told = capsys.readouterr()
+    assert told.out.startswith("Position 26 got ' 10'")
+    assert (
+        told.err == "'10' ended at positions 26, 29; this is 26, for another one give --position\n"
+    )
+
+
+def test_a_step_is_told_alone_or_for_a_position(trace, capsys):
+    assert main(["explain", trace, "--step", "2"]) == 0
+    assert capsys.readouterr().out.startswith("Step 2 of ")
+    assert main(["explain", trace, "--step", "2", "--position", "19"]) == 0
+    assert capsys.readouterr().out.startswith("Position 19 at step 2 of ")
+
+
+@pytest.mark.parametrize("more", [[], ["--position", "19"], ["--step", "3"]])
+def test_json_is_one_object_with_the_sentences(trace, capsys, more):
+    assert main(["explain", trace, "--json", *more]) == 0
+    assert json.loads(capsys.readouterr().out)["told"]
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (["--position", "99"], "position 99 is outside the canvas: it has 0-42, and decoding"),
+        (
+            ["--position", "4"],
+            "position 4 was given: ' pens' is part of the prompt; decoding wrote",
+        ),
+        (["--token", "dragon"], "no position ended as 'dragon'"),
+        (["--token", "pens"], "'pens' is only in the prompt, at 4; decoding wrote 19-42"),
+        (["--step", "99"], "step 99 is not in a.trace: it has 1-"),
+    ],
+)
+def test_a_wrong_question_is_one_line(trace, capsys, more, message):
+    assert main(["explain", trace, *more]) == 2
+    told = capsys.readouterr()
+    assert told.err.startswith(f"unmask explain: {message}")
+    assert told.err.count("\n") == 1
+    assert not told.out
+
+
+def test_what_is_no_trace_is_one_line(tmp_path, capsys):
+    (tmp_path / "a.txt").write_text("hello")
+    for command in (["explain"], ["figure", "--position", "3"]):
+        assert main([*command, str(tmp_path / "a.txt")]) == 2
+        assert "is no trace; make one with" in capsys.readouterr().err
+        assert main([*command, str(tmp_path / "missing")]) == 2
+        assert "cannot be read" in capsys.readouterr().err
+
+
+def test_a_trace_that_was_cut_off_tells_what_is_known(trace, tmp_path, capsys):
+    from unmask.trace import Trace
+
+    data = Path(trace).read_bytes()
+    file = tmp_path / "cut.trace"
+    file.write_bytes(data[: len(data) * 3 // 4])
+    kept = len(Trace.read(file).moments)
+    assert main(["explain", str(file)]) == 0
+    assert f"the trace stops after {kept} step" in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_figure_is_written_beside_its_trace(trace, capsys):
+    assert main(["figure", trace, "--position", "19"]) == 0
+    out = capsys.readouterr().out.strip()
+    assert out.endswith("a-19.svg")
+    assert "<svg" in Path(out).read_text()
+
+
+def test_a_figure_goes_where_it_is_told_to(trace, tmp_path, capsys):
+    file = tmp_path / "b.png"
+    assert main(["figure", trace, trace, "--token", "12", "-o", str(file)]) == 0
+    assert file.read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_figure_needs_a_position(trace, capsys):
+    with pytest.raises(SystemExit) as end:
+        main(["figure", trace])
+    assert end.value.code == 2
+    assert "one of the arguments --position --token is required" in capsys.readouterr().err
