@@ -13,7 +13,9 @@ def commands():
     """Every command of the page with the output that it shows."""
     for block in re.findall(r"```console\n(.*?)```", PAGE.read_text(), re.DOTALL):
         for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
-            command, shown = re.fullmatch(r"((?:[^\n]*\\\n)*[^\n]*\n)(.*)", part, re.DOTALL).groups()
+            command, shown = re.fullmatch(
+                r"((?:[^\n]*\\\n)*[^\n]*\n)(.*)", part, re.DOTALL
+            ).groups()
             yield shlex.split(command.replace("\\\n", " ")), shown
 
 

@@ -103,6 +103,12 @@ def test_a_budget_of_steps_that_forced_it_is_named():
     )
 
 
+def test_what_a_budget_of_steps_forces_is_forced_at_lam_0_too():
+    trace = trace_of("confidence | swd(5) | top(1)", RASH, RASH, steps=1)
+    assert trace.moments[0].unweighted == (1, 2)
+    assert "SWD changed nothing here" in story(trace, 1)
+
+
 def test_a_block_that_was_not_open_is_named():
     trace = trace_of("confidence | top(1)", RASH, SWINGS, canvas=[HOLE] * 3, block=1)
     assert "Not at steps 1-2: its block was not open yet." in story(trace, 2)
