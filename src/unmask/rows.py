@@ -166,6 +166,7 @@ class Rows:
         rule = self.settings.rule
         decision = rule(view)
         chosen, revoked = decision.chosen, decision.revoked & view.revocable
+        least = None
         if self.settings.steps is not None:
             left = forwards_here(self.state, self.block, self.settings.steps)
             least = (view.masked.sum(-1) + left - 1) // left
@@ -173,7 +174,7 @@ class Rows:
             chosen = chosen | first_in(order, least, view.masked)
             revoked &= (left > 1)[:, None]
         self._check_progress(view, chosen)
-        return replace(decision, chosen=chosen, revoked=revoked)
+        return replace(decision, chosen=chosen, revoked=revoked, least=least)
 
     def _check_progress(self, view: View, chosen: Tensor) -> None:
         """Raise where a row would never end: nothing is chosen, or nothing is ever computed."""
