@@ -84,7 +84,7 @@ class Rows:
         logits = self._head(hidden, first, where)  # 1. predict   [N, V]
         found = self._reduce(logits, where)  # 2. reduce    [N] each
         draws = self._draws(candidates) if self.needs.draws else ABSENT
-        view = lay_out(state, window, candidates, found, draws, self.needs)
+        view = self._view(lay_out(state, window, candidates, found, draws, self.needs))
         decision = self._decide(view)  # 3. decide    [B, W]
         forward, start, stop = state.nfe.clone(), state.start, state.stop
         self._remember(logits, where)  # 4. remember
@@ -161,6 +161,10 @@ class Rows:
             places = mine.nonzero()[:, 0] - start
             draws[row, places] = torch.rand(len(places), generator=generator).double()
         return draws.to(candidates.device)
+
+    def _view(self, view: View) -> View:
+        """What the rule is shown: all of it, unless somebody has a say in it."""
+        return view
 
     def _decide(self, view: View) -> Decision:
         rule = self.settings.rule
