@@ -84,7 +84,7 @@ class Rows:
         logits = self._head(hidden, first, where)  # 1. predict   [N, V]
         found = self._reduce(logits, where)  # 2. reduce    [N] each
         draws = self._draws(candidates) if self.needs.draws else ABSENT
-        view = lay_out(state, window, candidates, found, draws, self.needs)
+        view = self._view(lay_out(state, window, candidates, found, draws, self.needs))
         decision = self._decide(view)  # 3. decide    [B, W]
         forward, start, stop = state.nfe.clone(), state.start, state.stop
         self._remember(logits, where)  # 4. remember
@@ -163,10 +163,15 @@ class Rows:
             draws[row, places] = torch.rand(len(places), generator=generator).double()
         return draws
 
+    def _view(self, view: View) -> View:
+        """What the rule is shown: all of it, unless somebody has a say in it."""
+        return view
+
     def _decide(self, view: View) -> Decision:
         rule = self.settings.rule
         decision = rule(view)
         chosen, revoked = decision.chosen, decision.revoked & view.revocable
+        least = None
         if self.settings.steps is not None:
             left = forwards_here(self.state, self.block, self.settings.steps)
             least = (view.masked.sum(-1) + left - 1) // left
@@ -174,7 +179,7 @@ class Rows:
             chosen = chosen | first_in(order, least, view.masked)
             revoked &= (left > 1)[:, None]
         self._check_progress(view, chosen)
-        return replace(decision, chosen=chosen, revoked=revoked)
+        return replace(decision, chosen=chosen, revoked=revoked, least=least)
 
     def _check_progress(self, view: View, chosen: Tensor) -> None:
         """Raise where a row would never end: nothing is chosen, or nothing is ever computed."""

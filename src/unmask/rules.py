@@ -30,6 +30,7 @@ class Decision:
     scores: Scores  # after all of them
     chosen: Tensor  # [B, W] bool: committed now
     revoked: Tensor  # [B, W] bool: masked again
+    least: Tensor | None = None  # [B] how many a budget of steps asks for, where there is one
 
 
 @dataclass(frozen=True)

@@ -52,6 +52,17 @@ def test_a_branch_keeps_the_first_steps_and_fills_every_mask(text):
     assert difference(other, Trace.of(replay(other, model))) is None  # and it can be replayed
 
 
+@pytest.mark.parametrize("seed", range(30))
+def test_a_branch_tells_the_tokens_that_were_written_not_those_it_would_have_written(seed):
+    model, request = anything("credit(3) | confidence | threshold(0.4)", seed)
+    trace = Trace.of(traced(model, request)[0])
+    step = len(trace.moments) - 1
+    other = Trace.of(branch(trace, model, step, Rule.parse("confidence | top(1)")))
+    assert other.canvas_after(step).tolist() == trace.canvas_after(step).tolist()
+    for old, new in zip(trace.moments[:step], other.moments[:step], strict=True):
+        assert old.writes == new.writes
+
+
 def test_a_branch_at_the_start_is_a_run_of_the_other_rule():
     model, request = anything("confidence | top(1)", 8)
     trace = Trace.of(traced(model, request)[0])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from scripted import HOLE, RASH, SETTLED, SWINGS, said, trace_of
 
@@ -103,9 +105,25 @@ def test_a_budget_of_steps_that_forced_it_is_named():
     )
 
 
+def test_what_a_budget_of_steps_forces_is_forced_at_lam_0_too():
+    trace = trace_of("confidence | swd(5) | top(1)", RASH, RASH, steps=1)
+    assert trace.moments[0].unweighted == (1, 2)
+    assert "SWD changed nothing here" in story(trace, 1)
+
+
 def test_a_block_that_was_not_open_is_named():
     trace = trace_of("confidence | top(1)", RASH, SWINGS, canvas=[HOLE] * 3, block=1)
     assert "Not at steps 1-2: its block was not open yet." in story(trace, 2)
+
+
+def test_a_position_that_a_cache_left_as_it_was_is_told():
+    whole = trace_of("confidence | top(1)", RASH, SWINGS)
+    first = whole.moments[0]
+    rows = ("positions", "token", "rank", "base_rank", "chosen", "ready")
+    only = replace(first, **{name: getattr(first, name)[1:] for name in rows})
+    header = {**whole.header, "model": {**whole.header["model"], "cache": "delayed"}}
+    told = story(Trace(header, (only, *whole.moments[1:]), whole.words, whole.end), 1)
+    assert "Not at step 1: the cache (delayed) did not compute it anew" in told
 
 
 def test_what_the_eos_policy_wrote_is_no_commitment():

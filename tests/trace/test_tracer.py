@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import zlib
+from dataclasses import replace
 from io import BytesIO
 
 import numpy as np
@@ -144,6 +145,7 @@ def test_a_row_of_a_batch_is_traced_as_if_it_were_alone(text):
 
 def test_what_lam_0_would_have_done_in_the_same_step_is_told():
     model, request = anything("confidence | swd(20, start=skip) | threshold(0.3)", 2)
+    request = replace(request, settings=replace(request.settings, steps=None))
     plain = Rule.parse("confidence | threshold(0.3)")
     data, steps = traced(model, request)
     moments = Trace.of(data).moments

@@ -80,13 +80,7 @@ def _afterwards(timeline: Timeline, first: Look) -> Iterator[str]:
 
 
 def _brought(swd: Stability, look: Look) -> str:
-    if not look.selected:
-        return (
-            f"At step {look.step} it went by a limit or --steps and not by the selection; what "
-            "that would have added at lam = 0 may be something else."
-        )
-    verb = "selected" if look.trace.settings.steps is not None else "committed"
-    first = f"Without SWD it would not have been {verb} at step {look.step}"
+    first = f"Without SWD it would not have been committed at step {look.step}"
     if look.rank < look.base_rank and len(look.trace.rule.modulators) == 1 and _lowers(swd, look):
         why = f"it was {ordinal(look.base_rank)}, and SWD put it {ordinal(look.rank)} since others"
         return f"{first}: by score {why} still moved more than it (D = {number(look.instability)})."

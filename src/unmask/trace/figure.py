@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 WIDTH, HEIGHT, SMALL = 6.6, 2.7, 1.2  # inches of a panel, and of one for a score beyond [0, 1]
 CLIP, LEAST = 4.0, 0.2  # nats: bars beyond are cut, with their number; an axis shows at least
 FLOOR, CEILING = -0.1, 1.15  # of the axis of confidence, with room for marks
-LABELS = 14  # predictions that are named
+LABELS = 12  # predictions that are named, the surest ones
 CONFIDENCE, SCORE, COMMITTED, REVOKED = COLOURS[0], COLOURS[1], COLOURS[2], COLOURS[3]
 GREY = "#D0D0D0"
 
@@ -269,9 +269,9 @@ def _steps(axes: Axes, last: int) -> None:
 def _labels(panel: Panel) -> Iterator[Label]:
     """The prediction where it changes, and the token where it is committed."""
     runs = panel.timeline.guesses
-    longest = sorted(range(len(runs)), key=lambda i: -len(runs[i]))[:LABELS]
-    kept = {0, len(runs) - 1, *longest} if len(runs) > LABELS else set(range(len(runs)))
-    for i in sorted(kept & set(range(len(runs)))):
+    levels = [max(look.confidence for look in run) for run in runs]
+    surest = sorted(range(len(runs)), key=lambda i: -levels[i])[:LABELS]
+    for i in sorted(surest):
         look = runs[i][0]
         word = quoted(look.trace.word(look.token))
         yield Label(word, look.step, look.confidence, "black")

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from unmask.rules import Rule
+from unmask.select import best_first, first_in
 from unmask.stability import Stability
 from unmask.trace.alternatives import Cells
 from unmask.trace.codec import Array, packed, text
@@ -51,13 +52,12 @@ class Told:
         selected = rule.select(among, scores)
         gauge = getattr(rule.select, "gauge", None)
         found: dict[str, Tensor] = {} if gauge is None else gauge(among, scores, selected)
-        plain = without_swd(rule)
         return cls(
             stack,
             Columns.of(rule, stack, cells, before),
             ready.cpu().numpy(),
             selected.cpu().numpy(),
-            None if plain is None else plain(view).chosen.cpu().numpy(),
+            _unweighted(rule, stack),
             {name: level.tolist() for name, level in found.items()},
         )
 
@@ -113,6 +113,21 @@ class Told:
             if unweighted is None
             else {k: positions(unweighted, k) for k in every},
         }
+
+
+def _unweighted(rule: Rule, stack: Stack) -> Array | None:
+    """What would have been committed at lam = 0, a budget of steps included: [K, W]."""
+    plain = without_swd(rule)
+    if plain is None:
+        return None
+    masked, decision = stack.view.masked, plain(stack.view)
+    chosen = decision.chosen
+    if stack.decision.least is not None:
+        chosen = chosen | first_in(
+            best_first(decision.scores.key, masked), stack.decision.least, masked
+        )
+    found: Array = chosen.cpu().numpy()
+    return found
 
 
 def _steps(flags: Array) -> list[int]:

@@ -129,6 +129,16 @@ class Scripted(Rows):
         forward = int(self.state.nfe[0])
         return self.script[forward] if forward < len(self.script) else None
 
+    def _view(self, view: View) -> View:
+        given = self._given()
+        if given is None:
+            return view
+        token = view.token.clone()
+        places = torch.tensor(list(given.committed), dtype=torch.int64)
+        written = torch.tensor(list(given.committed.values()), dtype=torch.int64)
+        token[0, places - self.state.start[0]] = written
+        return replace(view, token=token)
+
     def _decide(self, view: View) -> Decision:
         decision = super()._decide(view)
         given = self._given()
@@ -138,22 +148,14 @@ class Scripted(Rows):
         return replace(decision, chosen=chosen, revoked=self._flags(view, list(given.revoked)))
 
     def _commit(self, view: View, decision: Decision) -> None:
-        given = self._given()
-        if given is None:
-            return super()._commit(view, decision)
-        token = view.token.clone()
-        places = torch.tensor(list(given.committed), dtype=torch.int64, device=token.device)
-        written = torch.tensor(list(given.committed.values()), device=token.device)
-        token[0, places - self.state.start[0]] = written.long()
-        super()._commit(replace(view, token=token), decision)
-        if given.revoked and not self.needs.drift:
+        super()._commit(view, decision)
+        if decision.revoked.any() and not self.needs.drift:  # the rule itself takes nothing back
             columns = decision.revoked.nonzero()[:, 1]
             self._take_back((torch.zeros_like(columns), self.state.start[0] + columns))
-        return None
 
     def _flags(self, view: View, positions: list[int]) -> Tensor:
         """True at these canvas positions: [1, W]."""
         flags = torch.zeros_like(view.masked)
-        places = torch.tensor(positions, dtype=torch.int64, device=flags.device)
+        places = torch.tensor(positions, dtype=torch.int64)
         flags[0, places - self.state.start[0]] = True
         return flags

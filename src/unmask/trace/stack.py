@@ -90,7 +90,9 @@ class _Pile:
         if made[0].scores is not made[0].base:
             scores = self.scores([decision.scores for decision in made])
         chosen = self([decision.chosen for decision in made])
-        return Decision(base, scores, chosen, self([decision.revoked for decision in made]))
+        revoked = self([decision.revoked for decision in made])
+        counts = [decision.least for decision in made if decision.least is not None]
+        return Decision(base, scores, chosen, revoked, self(counts) if counts else None)
 
     def scores(self, given: list[Scores]) -> Scores:
         first = given[0]

@@ -51,7 +51,8 @@ def folded(wanted: Sequence[bool], tail: int = 8, most: int = 24) -> list[int | 
     if count <= most:
         return list(range(count))
     kept = {0, *range(count - tail, count)}
-    kept |= set([i for i, flag in enumerate(wanted) if flag and i not in kept][: most - len(kept)])
+    others = [i for i, flag in enumerate(wanted) if flag and i not in kept]
+    kept |= set(others[-(most - len(kept)) :])
     found: list[int | None] = []
     for i in sorted(kept):
         if found and found[-1] is not None and found[-1] != i - 1:
