@@ -80,10 +80,17 @@ class Tokenizer:
 
     def word(self, number: int) -> str:
         """One token as people may read it; a part of a character as the vocabulary spells it."""
-        text = self.decode([number])
-        if text and "\ufffd" not in text:
-            return text
-        return self.engine.id_to_token(number) or f"#{number}"
+        known = self._words
+        if number not in known:
+            text = self.decode([number])
+            whole = bool(text) and "\ufffd" not in text
+            known[number] = text if whole else self.engine.id_to_token(number) or f"#{number}"
+        return known[number]
+
+    @cached_property
+    def _words(self) -> dict[int, str]:
+        """What `word` was asked for: a vocabulary at most."""
+        return {}
 
     def unknown(self, text: str) -> list[str]:
         """The words that this tokenizer has no token for; byte-level ones know all."""

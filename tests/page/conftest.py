@@ -1,9 +1,8 @@
-"""Traces of real runs, and a browser to look at their pages with."""
+"""Traces of real runs, and tabs to look at their pages in."""
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,18 +10,6 @@ from page_runs import PROMPT, RUNS
 
 from unmask.cli import main
 from unmask.page.build import TraceFile, page
-
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-ARGUMENTS = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 
 
 @pytest.fixture(scope="session")
@@ -41,19 +28,7 @@ def traces(tmp_path_factory) -> Callable[[str], Path]:
     return trace
 
 
-@pytest.fixture(scope="session")
-def browser() -> Iterator[object]:
-    """One Chromium for all tests of a process."""
-    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    if CHROMIUM is None:
-        pytest.skip("there is no chromium on this machine")
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
-        yield browser
-        browser.close()
-
-
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def tab_of(browser):
     """A tab for each way to look at a page; tests take turns in it."""
     tabs = {}

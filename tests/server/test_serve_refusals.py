@@ -1,5 +1,6 @@
 """What is refused, how it is told, and that nothing of it hurts the others."""
 
+import asyncio
 import json
 from itertools import pairwise
 
@@ -7,6 +8,8 @@ import pytest
 from openai import AuthenticationError, BadRequestError, OpenAI, RateLimitError
 
 from server.serving import PENS, Gate, serving
+from unmask.server.guard import Guard
+from unmask.server.limits import Limits
 
 USER = [{"role": "user", "content": "Repeat: pig."}]
 
@@ -127,6 +130,25 @@ def test_a_large_body_is_refused_before_it_is_read(embedded):
                 yield b"x" * 4096
 
         refused(http.post("/v1/completions", content=drip()), 413)
+
+
+def test_a_body_that_does_not_come_is_not_waited_for_long():
+    async def never():
+        await asyncio.Event().wait()
+
+    async def ask():
+        sent = []
+
+        async def send(message):
+            sent.append(message)
+
+        scope = {"type": "http", "path": "/v1/completions", "method": "POST", "headers": []}
+        await Guard(never, Limits(seconds=0.01), None, None)(scope, never, send)
+        return sent
+
+    head, body = asyncio.run(ask())
+    assert head["status"] == 408
+    assert "did not come within 0.01 s" in json.loads(body["body"])["error"]["message"]
 
 
 def test_unknown_routes_and_methods_are_told_in_the_same_way(embedded):

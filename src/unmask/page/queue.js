@@ -178,9 +178,9 @@ function effectOf(step) {
   const late = step.unweighted.filter((position) => !step.committed.has(position));
   const early = [...step.committed.keys()].filter((position) => !plain.has(position));
   if (!late.length && !early.length)
-    return "SWD changes nothing here: λ = 0 would commit the same.";
+    return "SWD changes nothing here: λ\u00a0=\u00a00 would commit the same.";
   const parts = [];
   if (late.length) parts.push(`makes ${few(late, 6)} wait`);
   if (early.length) parts.push(`commits ${few(early, 6)} instead`);
-  return `SWD ${parts.join(" and ")} (λ = 0 would commit ${few(step.unweighted, 6) || "nothing"}).`;
+  return `SWD ${parts.join(" and ")} (λ\u00a0=\u00a00 would commit ${few(step.unweighted, 6) || "nothing"}).`;
 }

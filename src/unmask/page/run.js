@@ -16,7 +16,8 @@ export class RunView {
     const part = (parent, name, heading) => {
       const called = title ? `${heading}, ${title}` : heading;
       const section = element("section", { class: `part ${name}`, "aria-label": called });
-      if (name !== "about") section.append(element("h2", { "aria-hidden": "true" }, heading));
+      if (name !== "about")
+        section.append(element("h2", {}, title ? `${heading} ${title}` : heading));
       return parent.appendChild(section);
     };
     this.about = new About(part(top, "about", "Run"));

@@ -106,10 +106,16 @@ def _floats(exact: Array, stack: Stack) -> dict[str, Array]:
 def _ranks(stack: Stack) -> dict[str, Array]:
     """Where every candidate stood, 0 for the best, by its score and by the one before SWD."""
     masked, decision = stack.view.masked, stack.decision
-    found = {"rank": best_first(decision.scores.key, masked).argsort(-1)[masked].cpu().numpy()}
+    found = {"rank": _rank(decision.scores.key, masked)}
     if decision.base is not decision.scores:
-        found["base_rank"] = best_first(decision.base.key, masked).argsort(-1)[masked].cpu().numpy()
+        found["base_rank"] = _rank(decision.base.key, masked)
     return found
+
+
+def _rank(key: Tensor, masked: Tensor) -> Array:
+    order = best_first(key, masked)
+    places = torch.arange(order.shape[-1], device=order.device).expand_as(order)
+    return torch.empty_like(order).scatter_(-1, order, places)[masked].cpu().numpy()
 
 
 def _repeated(columns: Mapping[str, Array]) -> dict[str, str]:
@@ -119,14 +125,17 @@ def _repeated(columns: Mapping[str, Array]) -> dict[str, str]:
     same: dict[str, str] = {}
     for name, others in _SAME.items():
         if name in known:
-            found = next((o for o in others if _alike(known[name], known[o])), None)
+            same_as = _alike if name == "log_p_0" else _identical
+            found = next((o for o in others if same_as(known[name], known[o])), None)
             if found is not None:
                 same[name] = found
     return same
 
 
+def _identical(first: Array, second: Array) -> bool:
+    return first.tobytes() == second.tobytes()
+
+
 def _alike(first: Array, second: Array) -> bool:
     """The same but for the rounding of two ways to the same number."""
-    if first.dtype != np.float16:
-        return np.array_equal(first, second)
-    return np.allclose(first, second, rtol=1e-3, atol=1e-6, equal_nan=True)
+    return bool((np.abs(first - second) <= 1e-6 + 1e-3 * np.abs(second)).all())

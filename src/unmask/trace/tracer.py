@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import zlib
-from dataclasses import asdict
 from time import perf_counter
 from typing import Any, BinaryIO
 
@@ -58,7 +57,7 @@ class Tracer:
         self._waiting: list[Glimpse] = []
         self._bytes = 0
         self._before: Cells | None = None
-        self._words = np.zeros(0, np.int64)  # ids whose words are told, sorted
+        self._words: set[int] = set()  # ids whose words are told
         self._since = perf_counter()
         header = self._header(spec, model or {})
         self._write([{**header, "branch": branch} if branch else header])
@@ -100,12 +99,12 @@ class Tracer:
             "trace": FORMAT,
             "unmask": __version__,
             "model": {"name": spec.name, **model},
-            "spec": asdict(spec),
+            "spec": vars(spec),
             "settings": {
                 "rule": str(settings.rule),
                 "block": settings.block,
                 "eos": settings.eos,
-                "sampling": asdict(settings.sampling),
+                "sampling": vars(settings.sampling),
                 "steps": settings.steps,
                 "allow_mask": settings.allow_mask,
             },
@@ -120,12 +119,11 @@ class Tracer:
         """The words of the ids that were not told yet."""
         if self.tokenizer is None:
             return {}
-        seen = np.unique(np.concatenate(ids))
-        new = np.setdiff1d(seen, self._words, assume_unique=True)
-        if not len(new):
+        new = sorted({number for column in ids for number in column.tolist()} - self._words)
+        if not new:
             return {}
-        self._words = np.union1d(self._words, new)
-        return {"words": {str(number): self.tokenizer.word(number) for number in new.tolist()}}
+        self._words.update(new)
+        return {"words": {str(number): self.tokenizer.word(number) for number in new}}
 
     def _write(self, lines: list[dict[str, Any]]) -> None:
         for line in lines:
