@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.utils._python_dispatch import TorchDispatchMode
 
-import unmask.reduce as module
+import unmask.kernels.common as module
 from unmask.reduce import Previous, divergence, reduce
 from unmask.view import ABSENT, BOTH_KL
 

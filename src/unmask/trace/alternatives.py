@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from unmask.reduce import chunks, row_sum, working_dtype
+from unmask.kernels.common import chunks, working_dtype
+from unmask.kernels.reference import row_sum
 from unmask.trace.stack import Glimpse, Stack
 from unmask.view import KL
 
