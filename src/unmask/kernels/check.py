@@ -23,7 +23,7 @@ def disagreement(kernel: Kernel, device: torch.device) -> str | None:
         for rows in _examples(dtype, device):
             try:
                 found, wanted = vars(kernel(rows)), vars(reference.reduce_rows(rows))
-            except (RuntimeError, OSError) as error:
+            except Exception as error:  # whatever it is, such a kernel does not serve
                 return f"it fails on {dtype}: {error}"
             for name in wanted:
                 if not _close(found[name], wanted[name]):
