@@ -1,4 +1,4 @@
-"""Builds the native kernel into the wheel, if there is a C++ compiler; without, the wheel is pure."""
+"""Builds the native kernel into the wheel; without a C++ compiler the wheel is pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ KERNELS = Path("src/unmask/kernels")
 
 
 class NativeKernel(BuildHookInterface):
-    """`UNMASK_NO_NATIVE=1` leaves it out. The library is called through ctypes: any Python 3 does."""
+    """`UNMASK_NO_NATIVE=1` leaves it out. It is called through ctypes, so any Python 3 does."""
 
     PLUGIN_NAME = "custom"
 

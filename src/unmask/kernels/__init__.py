@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
-from functools import lru_cache
+from functools import cache
 from importlib import import_module
 from typing import Protocol, cast
 
@@ -60,10 +60,13 @@ def backends() -> dict[str, str | None]:
 
 def reduce_rows(rows: Rows) -> Stats:
     """Statistics of N rows, by the kernel that serves them."""
+    width = rows.now.shape[-1]
+    if rows.past is not None and rows.past.shape[-1] != width:
+        raise ValueError(f"rows of {width} and of {rows.past.shape[-1]} tokens have no divergence")
     return _module(_serving(rows)).reduce_rows(rows)
 
 
-@lru_cache(maxsize=None)
+@cache
 def missing(name: str) -> str | None:
     """Why a kernel cannot serve here; it is loaded, and compared with plain PyTorch, once."""
     try:

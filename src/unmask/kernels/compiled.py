@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
+from dataclasses import replace
+from functools import cache
+from types import FunctionType
 
 import torch
 from torch import Tensor
@@ -26,15 +28,17 @@ def serves(rows: Rows) -> bool:
 
 
 def reduce_rows(rows: Rows) -> Stats:
-    """Statistics of N rows; the first call of each kind compiles, and so does one row alone."""
+    """Statistics of N rows; the first call of each kind compiles."""
+    if len(rows.now) == 1:  # torch would compile another order of sums for it: other bits
+        return _first(reduce_rows(_twice(rows)))
     if rows.slot is None or not rows.kl:
-        token, top, second, total, depth = _compiled(_alone)(rows.now)
+        token, top, second, total, depth = _compiled(_alone, rows.now)
         divergences = [torch.zeros_like(total)] * 2
     else:
         past = rows.now if rows.past is None or not len(rows.past) else rows.past
-        found = _compiled(_compared)(rows.now, past, rows.slot)
+        found = _compiled(_compared, rows.now, past, rows.slot)
         token, top, second, total, depth = found[:5]
-        divergences = _divergences(total, *found[5:], rows.slot == NO_HISTORY)
+        divergences = _divergences(total, found[5:], rows.slot == NO_HISTORY)
     token = token if rows.tokens is None else rows.tokens
     scored = rows.now.gather(-1, token[:, None])[:, 0].double()
     return Stats(
@@ -44,6 +48,17 @@ def reduce_rows(rows: Rows) -> Stats:
         (total.log() - depth / total).clamp_min(0.0),
         *divergences,
     )
+
+
+def _twice(rows: Rows) -> Rows:
+    twice = (None if t is None else torch.cat([t, t]) for t in (rows.now, rows.slot, rows.tokens))
+    now, slot, tokens = twice
+    assert now is not None
+    return replace(rows, now=now, slot=slot, tokens=tokens)
+
+
+def _first(stats: Stats) -> Stats:
+    return Stats(*(column[:1] for column in vars(stats).values()))
 
 
 def _alone(now: Tensor) -> Columns:
@@ -80,15 +95,26 @@ def _softmax(z: Tensor) -> tuple[Tensor, Tensor, Columns]:
     return depth, weight, (token, *columns)
 
 
-def _divergences(
-    total: Tensor, past_total: Tensor, by_past: Tensor, by_now: Tensor, unseen: Tensor
-) -> list[Tensor]:
+def _divergences(total: Tensor, columns: Columns, unseen: Tensor) -> list[Tensor]:
     """KL(past || now) and KL(now || past): [N] each."""
+    past_total, by_past, by_now = columns
     ratio = total.log() - past_total.log()
     found = by_past / past_total + ratio, -by_now / total - ratio
     return [d.clamp_min(0.0).masked_fill(unseen, 0.0) for d in found]
 
 
-@lru_cache(maxsize=None)
-def _compiled(function: Callable[..., Columns]) -> Callable[..., Columns]:
-    return torch.compile(function, fullgraph=True, dynamic=True)
+def _compiled(function: Callable[..., Columns], *tensors: Tensor) -> Columns:
+    """Call a function through torch.compile, each kind of tensors with its own copy of it.
+
+    torch gives up on code that was compiled eight times: it does so anew for every dtype, number
+    of threads, and single row.
+    """
+    kinds = tuple((tensor.dtype, tensor.device, len(tensor) == 1) for tensor in tensors)
+    return _copy(function, torch.get_num_threads(), kinds)(*tensors)
+
+
+@cache
+def _copy(function: Callable[..., Columns], *_: object) -> Callable[..., Columns]:
+    assert isinstance(function, FunctionType)
+    own = FunctionType(function.__code__.replace(), function.__globals__)
+    return torch.compile(own, fullgraph=True, dynamic=True)

@@ -23,10 +23,10 @@ COLUMNS = 10
 @triton.jit  # type: ignore[untyped-decorator,unused-ignore]
 def _reduce_part(  # type: ignore[no-untyped-def]
     now, past, slot, token, columns, now_stride, past_stride, vocabulary, parts, rows,
-    COMPARED: tl.constexpr, PART: tl.constexpr,
+    compared: tl.constexpr, size: tl.constexpr,
 ):  # fmt: skip
     row, part = tl.program_id(0).to(tl.int64), tl.program_id(1)
-    place = part * PART + tl.arange(0, PART)
+    place = part * size + tl.arange(0, size)
     inside = place < vocabulary
     z = tl.load(now + row * now_stride + place, inside, -float("inf")).to(tl.float32)
     top = tl.max(z, 0)
@@ -34,15 +34,15 @@ def _reduce_part(  # type: ignore[no-untyped-def]
     base = tl.where(top == -float("inf"), 0.0, top)
     depth = z - base
     weight = tl.exp(depth)
-    second = tl.max(tl.where(tl.arange(0, PART) == best, -float("inf"), z), 0)
+    second = tl.max(tl.where(tl.arange(0, size) == best, -float("inf"), z), 0)
     deep = weight * tl.maximum(depth, -1e4)  # 0 log 0 = 0
     cell, step = columns + row * parts + part, rows * parts
-    tl.store(token + row * parts + part, part * PART + best)
+    tl.store(token + row * parts + part, part * size + best)
     tl.store(cell, top)
     tl.store(cell + step, second)
     tl.store(cell + 2 * step, tl.sum(weight, 0))
     tl.store(cell + 3 * step, tl.sum(deep, 0))
-    if COMPARED:
+    if compared:
         source = tl.load(slot + row).to(tl.int64)
         line = past + tl.maximum(source, 0) * past_stride
         y = tl.load(line + place, inside, -float("inf")).to(tl.float32)
@@ -94,7 +94,7 @@ def reduce_rows(rows: Rows, part: int = PART) -> Stats:
         with _on(now):
             _reduce_part[count, parts](
                 now, past, slot, token, columns, now.stride(0), past.stride(0), vocabulary,
-                parts, count, COMPARED=compared, PART=part, num_warps=8,
+                parts, count, compared=compared, size=part, num_warps=8,
             )  # fmt: skip
     return joined(rows, token, columns.double(), compared)
 

@@ -28,7 +28,9 @@ def prepare() -> torch.device:
 def serves(rows: Rows) -> bool:
     """Whether these rows are on the CPU, in a dtype that the kernel reads."""
     past = rows.now if rows.past is None else rows.past
-    return rows.now.dtype in TYPES and past.dtype == rows.now.dtype and rows.now.device.type == "cpu"
+    return (
+        rows.now.dtype in TYPES and past.dtype == rows.now.dtype and rows.now.device.type == "cpu"
+    )
 
 
 def reduce_rows(rows: Rows, level: int = len(LEVELS) - 1) -> Stats:

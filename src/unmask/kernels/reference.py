@@ -156,4 +156,4 @@ def _argmax(z: Tensor) -> Tensor:
 def _pieces(values: Tensor) -> tuple[Tensor, Tensor]:
     """Rows in pieces of equal length, and what is left of them: [n, k, PIECE], [n, 1...PIECE]."""
     whole = (values.shape[-1] - 1) // _PIECE * _PIECE
-    return values[:, :whole].unflatten(-1, (whole // _PIECE, _PIECE)), values[:, whole:]
+    return values[:, :whole].view(len(values), whole // _PIECE, _PIECE), values[:, whole:]
