@@ -53,6 +53,8 @@ def row_sum(terms: Tensor) -> Tensor:
 
     The sums of pieces are never split over threads, however many rows there are.
     """
+    if terms.shape[-1] <= _PIECE:
+        return terms.nansum(-1)
     whole, tail = _pieces(terms)
     return whole.nansum(-1).sum(-1) + tail.nansum(-1)
 
@@ -140,16 +142,20 @@ def _floats(values: Tensor, buffer: Tensor) -> Tensor:
 
 
 def _buffers(chunk: Tensor, count: int) -> list[Tensor]:
-    return [torch.empty_like(chunk, dtype=working_dtype(chunk)) for _ in range(count)]
+    return [
+        torch.empty(chunk.shape, dtype=working_dtype(chunk), device=chunk.device)
+        for _ in range(count)
+    ]
 
 
 def _argmax(z: Tensor) -> Tensor:
     """The lowest id of the largest logit; torch's argmax is a tenth as fast as its maximum."""
+    if z.shape[-1] <= _PIECE:
+        return z.argmax(-1)
     whole, tail = _pieces(z)
     largest = torch.cat([whole.amax(-1), tail.amax(-1, keepdim=True)], -1)  # [n, pieces]
     start = largest.argmax(-1, keepdim=True) * _PIECE  # [n, 1], the first on ties
-    width = min(_PIECE, z.shape[-1])
-    inside = (start + torch.arange(width, device=z.device)).clamp_max(z.shape[-1] - 1)
+    inside = (start + torch.arange(_PIECE, device=z.device)).clamp_max(z.shape[-1] - 1)
     return inside.gather(-1, z.gather(-1, inside).argmax(-1, keepdim=True))[:, 0]
 
 
