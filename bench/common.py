@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable
 from multiprocessing import get_context
 from pathlib import Path
@@ -54,10 +55,12 @@ def in_fresh_process(function: Callable[..., Any], *arguments: Any) -> Any:
 class PeakMemory:
     """How far resident memory rises above where it stood, in bytes (Linux).
 
-    The kernel's high-water mark is reset first; getrusage would inherit the parent's.
+    The kernel's high-water mark is reset first; getrusage would inherit the parent's. Memory that
+    was freed goes back to the system first, or it would be taken again without being counted.
     """
 
     def __enter__(self) -> PeakMemory:
+        ctypes.CDLL(None).malloc_trim(0)
         Path("/proc/self/clear_refs").write_text("5")
         self.before = _status("VmRSS")
         return self

@@ -1,106 +1,139 @@
-"""The decision step: ours against the paper's listing, time and extra memory in one run.
+"""The decision step: ours against the paper's listing and two bounds, time and extra memory.
 
-    python -m bench.decision [--rows 64] [--vocabulary 126464] [--json]
+    python -m bench.decision [--rows 64] [--vocabulary 126464] [--dtypes float32 bfloat16] [--json]
+    python -m bench.decision --rows 32 64 256 --vocabulary 32768 126464 152064    the whole grid
 
-Ratios are what counts: both are measured in turn, in one process, on one thread.
+Ratios are what counts: the methods take turns, in one process, on one thread.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
+import statistics
+import sys
 import time
-from collections.abc import Callable
+from dataclasses import asdict, dataclass
 
 import torch
 from torch import Tensor
 
 from bench.common import PeakMemory, in_fresh_process
-from unmask.reduce import Previous, reduce
+from bench.methods import methods
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
 
-def listing(logits: Tensor, previous: Tensor) -> None:
-    """Confidence, margin, entropy and KL as the paper's listing computes them."""
-    p, q = logits.float().softmax(-1), previous.float().softmax(-1)
-    p.topk(2, dim=-1)
-    (p * p.log()).sum(-1)
-    (q * (q.log() - p.log())).sum(-1)
+@dataclass(frozen=True)
+class Shape:
+    """How many rows of how many logits, and in which dtype."""
+
+    rows: int
+    vocabulary: int
+    dtype: str
 
 
-def ours(logits: Tensor, previous: Tensor) -> None:
-    """All statistics with the KL, in chunks of rows."""
-    slot = torch.arange(len(logits))
-    reduce(logits, Previous(previous, slot), frozenset({"prev_cur"}))
+@dataclass(frozen=True)
+class Found:
+    """One method at one shape; the ratios are medians over the rounds, of times side by side."""
+
+    method: str
+    milliseconds: float  # the best
+    faster_than_listing: float
+    slower_than_reading: float
+    extra_megabytes: float | None
 
 
-METHODS: dict[str, Callable[[Tensor, Tensor], None]] = {"listing": listing, "unmask": ours}
-
-
-def tensors(rows: int, vocabulary: int, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+def tensors(shape: Shape) -> tuple[Tensor, Tensor]:
     """Two steps of random logits, made row by row so that making them leaves no high water."""
     generator = torch.Generator().manual_seed(0)
-    now, then = (torch.empty(rows, vocabulary, dtype=dtype) for _ in range(2))
-    for row in range(rows):
-        logits = torch.randn(vocabulary, generator=generator) * 2
+    size = shape.rows, shape.vocabulary
+    now, then = (torch.empty(size, dtype=DTYPES[shape.dtype]) for _ in range(2))
+    for row in range(shape.rows):
+        logits = torch.randn(shape.vocabulary, generator=generator) * 2
         now[row] = logits
-        then[row] = logits + 0.3 * torch.randn(vocabulary, generator=generator)
+        then[row] = logits + 0.3 * torch.randn(shape.vocabulary, generator=generator)
     return now, then
 
 
-def seconds(dtype: torch.dtype, rows: int, vocabulary: int, repeats: int) -> dict[str, float]:
-    """The best time of each method, the methods taking turns."""
-    pair = tensors(rows, vocabulary, dtype)
-    best = dict.fromkeys(METHODS, float("inf"))
-    for _ in range(repeats):
-        for name, method in METHODS.items():
+def seconds(shape: Shape, rounds: int) -> dict[str, list[float]]:
+    """The time of each method in each round, after one that is not counted."""
+    pair, taken = tensors(shape), {name: [] for name in methods()}
+    for counted in (False, *[True] * rounds):
+        for name, method in methods().items():
             begin = time.perf_counter()
             method(*pair)
-            best[name] = min(best[name], time.perf_counter() - begin)
-    return best
+            if counted:
+                taken[name].append(time.perf_counter() - begin)
+    return taken
 
 
-def extra_memory(name: str, dtype_name: str, rows: int, vocabulary: int) -> int:
+def extra_memory(name: str, shape: Shape) -> int:
     """How much a method raises the peak of this process, in bytes."""
     torch.set_num_threads(1)
-    pair = tensors(rows, vocabulary, DTYPES[dtype_name])
-    METHODS[name](*(t[:1] for t in pair))  # what the first call allocates once is not counted
+    pair = tensors(shape)
+    method = methods()[name]
+    first = pair if name == "compile" else (t[:2, :64].contiguous() for t in pair)
+    method(*first)  # what a first call loads, or compiles, is not counted
     with PeakMemory() as memory:
-        METHODS[name](*pair)
+        method(*pair)
     return memory.extra
+
+
+def measure(shape: Shape, rounds: int, memory: bool) -> list[Found]:
+    """Every method at one shape."""
+    taken = seconds(shape, rounds)
+
+    def ratio(above: str, below: str) -> float:
+        pairs = zip(taken[above], taken[below], strict=True)
+        return statistics.median(a / b for a, b in pairs)
+
+    return [
+        Found(
+            name,
+            min(times) * 1e3,
+            ratio("listing", name),
+            ratio(name, "reading"),
+            in_fresh_process(extra_memory, name, shape) / 1e6 if memory else None,
+        )
+        for name, times in taken.items()
+    ]
+
+
+def table(shape: Shape, found: list[Found]) -> str:
+    """The methods of one shape as lines of text."""
+    lines = [f"{shape.rows} rows x {shape.vocabulary} tokens, {shape.dtype}"]
+    lines.append("method             ms   x listing   x reading   extra MB")
+    for one in found:
+        memory = "" if one.extra_megabytes is None else f"{one.extra_megabytes:8.1f}"
+        lines.append(
+            f"{one.method:<13}{one.milliseconds:8.1f}  {one.faster_than_listing:8.1f}x  "
+            f"{one.slower_than_reading:9.1f}x   {memory}"
+        )
+    return "\n".join(lines) + "\n"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("--rows", type=int, default=64)
-    parser.add_argument("--vocabulary", type=int, default=126464)
-    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--rows", type=int, nargs="+", default=[64])
+    parser.add_argument("--vocabulary", type=int, nargs="+", default=[126464])
+    parser.add_argument("--dtypes", nargs="+", choices=DTYPES, default=list(DTYPES))
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--no-memory", action="store_true", help="measure the time only")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    shape = arguments.rows, arguments.vocabulary
-    found = []
-    for dtype_name, dtype in DTYPES.items():
-        times = seconds(dtype, *shape, arguments.repeats)
-        memory = {
-            name: in_fresh_process(extra_memory, name, dtype_name, *shape) for name in METHODS
-        }
-        found.append({"dtype": dtype_name, "seconds": times, "extra_bytes": memory})
+    grid = itertools.product(arguments.rows, arguments.vocabulary, arguments.dtypes)
+    results = []
+    for shape in itertools.starmap(Shape, grid):
+        found = measure(shape, arguments.rounds, not arguments.no_memory)
+        results.append({**asdict(shape), "methods": [asdict(one) for one in found]})
+        print(table(shape, found), file=sys.stderr if arguments.json else sys.stdout)
     if arguments.json:
-        print(json.dumps({"rows": shape[0], "vocabulary": shape[1], "results": found}, indent=2))
-        return
-    print(f"{shape[0]} rows x {shape[1]} tokens, all statistics with KL, one thread")
-    print("dtype      listing ms  unmask ms  ratio   listing MB  unmask MB")
-    for row in found:
-        time_, memory = row["seconds"], row["extra_bytes"]
-        print(
-            f"{row['dtype']:<9}  {time_['listing'] * 1e3:10.1f}  {time_['unmask'] * 1e3:9.1f}  "
-            f"{time_['listing'] / time_['unmask']:4.1f}x  {memory['listing'] / 1e6:10.1f}  "
-            f"{memory['unmask'] / 1e6:9.1f}"
-        )
+        print(json.dumps(results, indent=2))
 
 
 if __name__ == "__main__":

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import warnings
 from collections.abc import Iterator
 
 import pytest
@@ -10,7 +12,10 @@ import torch
 from hypothesis import settings
 
 from unmask import parts
+from unmask.kernels import missing, use
 
+if not torch.cuda.is_available():  # before Triton is imported: its kernel runs on the CPU
+    os.environ["TRITON_INTERPRET"] = "1"
 torch.set_num_threads(1)
 settings.register_profile("unmask", deadline=None, derandomize=True, database=None, max_examples=15)
 settings.load_profile("unmask")
@@ -24,6 +29,31 @@ def clean_table() -> Iterator[None]:
     yield
     parts.TABLE.clear()
     parts.TABLE.update(before)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--kernel NAME` runs all tests with one kernel."""
+    parser.addoption("--kernel", default="auto", help="who reduces the logits in every test")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def chosen_kernel(request: pytest.FixtureRequest) -> Iterator[None]:
+    """The kernel of the command line."""
+    with use(request.config.getoption("--kernel")):
+        yield
+
+
+@pytest.fixture
+def kernel(request: pytest.FixtureRequest) -> Iterator[str]:
+    """One kernel after another; those that are not there are skipped with the reason."""
+    if reason := missing(request.param):
+        pytest.skip(f"{request.param}: {reason}")
+    with use(request.param), warnings.catch_warnings():
+        if request.param == "compile":  # torch's own compiler uses what torch deprecates
+            warnings.simplefilter("ignore", DeprecationWarning)
+        if request.param == "triton":  # the interpreter reckons with NaN and infinity in numpy
+            warnings.simplefilter("ignore", RuntimeWarning)
+        yield request.param
 
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")

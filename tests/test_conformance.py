@@ -43,8 +43,9 @@ def one_case(tmp_path):
     return make
 
 
+@pytest.mark.parametrize("kernel", ["torch", "native"], indirect=True)
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_every_golden_case_is_reproduced_in_both_precisions(file):
+def test_every_golden_case_is_reproduced_in_both_precisions(file, kernel):
     report = Report()
     run_file(file, report)
     assert [outcome for outcome in report.outcomes if outcome.status == "failed"] == []

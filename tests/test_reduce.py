@@ -10,13 +10,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.utils._python_dispatch import TorchDispatchMode
 
-import unmask.reduce as module
+import unmask.kernels.common as module
 from unmask.reduce import Previous, divergence, reduce
 from unmask.view import ABSENT, BOTH_KL
 
 INF = math.inf
 HUGE = 151_936  # Dream's vocabulary
 STATS = ("confidence", "margin", "entropy", "kl_prev_cur", "kl_cur_prev")
+FAST_TO_START = ("torch", "native", "triton")  # pytest --kernel compile runs the fourth
+
+
+def pytest_generate_tests(metafunc):
+    chosen = metafunc.config.getoption("--kernel")
+    kernels = FAST_TO_START if chosen == "auto" else (chosen,)
+    metafunc.parametrize("kernel", kernels, indirect=True)
+
+
+pytestmark = pytest.mark.usefixtures("kernel")
 
 
 def log(*rows):
@@ -332,7 +342,9 @@ class LargestTensor(TorchDispatchMode):
         return out
 
 
-def test_no_wide_copy_is_larger_than_a_chunk(monkeypatch):
+def test_no_wide_copy_is_larger_than_a_chunk(monkeypatch, kernel):
+    if kernel == "compile":
+        pytest.skip("torch.compile does not run under a dispatch mode")
     monkeypatch.setattr(module, "CHUNK_ELEMENTS", 4000)
     now, past = torch.randn(200, 1000).bfloat16(), torch.randn(200, 1000).bfloat16()
     with LargestTensor() as largest:

@@ -11,10 +11,11 @@ from torch import Tensor
 from unmask.eos import EosTail, first_stop
 from unmask.errors import ModelError, RuleError
 from unmask.history import History, Where, cells_where
+from unmask.kernels.common import Stats, on_host
 from unmask.layout import Found, lay_out
 from unmask.models.base import Denoiser, Hidden
 from unmask.parts import spelled
-from unmask.reduce import Stats, on_host, reduce
+from unmask.reduce import reduce
 from unmask.request import Request, Settings
 from unmask.results import CellLogits, Result, Step
 from unmask.rules import Decision

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from unmask.kernels.common import chunks, working_dtype
+from unmask.kernels.reference import row_sum
 from unmask.models.base import ship
-from unmask.reduce import chunks, row_sum, working_dtype
 from unmask.trace.stack import Glimpse, Stack
 from unmask.view import KL
 

@@ -1,0 +1,95 @@
+"""The kernel in C++, called on the memory of CPU tensors; absent where it was not built."""
+
+from __future__ import annotations
+
+import ctypes
+from functools import lru_cache
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from unmask.kernels.common import Rows, Stats, Unavailable
+
+LIBRARY = Path(__file__).with_name("_reduce.so")
+VERSION = 1  # of the call below: what `unmask_reduce_version` answers
+LEVELS = ("plain", "avx2", "avx512")  # instruction sets, by the number that the library has
+TYPES = {torch.float32: 0, torch.bfloat16: 1, torch.float16: 2}
+
+_SMALL = 1 << 16  # elements that are sooner read than a thread is started
+
+
+def prepare() -> torch.device:
+    """Load the library."""
+    library()
+    return torch.device("cpu")
+
+
+def serves(rows: Rows) -> bool:
+    """Whether these rows are on the CPU, in a dtype that the kernel reads."""
+    past = rows.now if rows.past is None else rows.past
+    return (
+        rows.now.dtype in TYPES and past.dtype == rows.now.dtype and rows.now.device.type == "cpu"
+    )
+
+
+def reduce_rows(rows: Rows, level: int = len(LEVELS) - 1) -> Stats:
+    """Statistics of N rows, on as many threads as torch has; each row by one thread."""
+    count, vocabulary = rows.now.shape
+    token = torch.empty(count, dtype=torch.int64)
+    columns = torch.empty((5, count), dtype=torch.float64)
+    now, past = _readable(rows.now), None if rows.past is None else _readable(rows.past)
+    slot = _indices(rows.slot, 0 if past is None else len(past), "slot")
+    tokens = _indices(rows.tokens, vocabulary, "token")
+    library().unmask_reduce(
+        TYPES[now.dtype],
+        now.data_ptr(),
+        now.stride(0),
+        count,
+        vocabulary,
+        None if past is None else past.data_ptr(),
+        0 if past is None else past.stride(0),
+        None if slot is None else slot.data_ptr(),
+        None if tokens is None else tokens.data_ptr(),
+        token.data_ptr(),
+        columns.data_ptr(),
+        min(torch.get_num_threads(), 1 + now.numel() // _SMALL),
+        level,
+    )
+    return Stats(token, *columns)
+
+
+@lru_cache(maxsize=1)
+def library() -> ctypes.CDLL:
+    """The compiled kernel, loaded once."""
+    if not LIBRARY.exists():
+        raise Unavailable("it was not built: python -m unmask.kernels.build")
+    try:
+        found = ctypes.CDLL(str(LIBRARY))
+        version = found.unmask_reduce_version()
+    except (OSError, AttributeError) as error:
+        raise Unavailable(f"it cannot be loaded: {error}") from error
+    if version != VERSION:
+        raise Unavailable("it was built from another version: python -m unmask.kernels.build")
+    number, pointer, size = ctypes.c_int, ctypes.c_void_p, ctypes.c_int64
+    found.unmask_reduce.restype = None
+    found.unmask_reduce.argtypes = [
+        *(number, pointer, size, size, size, pointer, size),
+        *(pointer, pointer, pointer, pointer, number, number),
+    ]
+    return found
+
+
+def _readable(values: Tensor) -> Tensor:
+    """With the tokens of a row side by side; rows may lie apart."""
+    return values if values.stride(-1) == 1 else values.contiguous()
+
+
+def _indices(values: Tensor | None, stop: int, name: str) -> Tensor | None:
+    """As the kernel reads them; it trusts them, so that they are checked here."""
+    if values is None:
+        return None
+    found = values.to(torch.int64).contiguous()
+    if len(found) and int(found.max()) >= stop:
+        raise IndexError(f"{name} {int(found.max())} is not below {stop}")
+    return found

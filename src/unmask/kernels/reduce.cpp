@@ -1,0 +1,144 @@
+// Statistics of rows of logits, each tensor read once: token, confidence, margin, entropy, KL.
+//
+// Plain C++17 without torch: `native.py` calls it on the memory of tensors. The kernel in rows.h
+// is compiled once per instruction set, and the best one that the processor has is taken.
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+#define INLINE inline __attribute__((always_inline))
+
+namespace {
+
+constexpr int BLOCK = 2048;  // floats: a block of both tensors fits the first cache
+constexpr int64_t NO_HISTORY = -1, UNIFORM = -2;  // slots that name no row
+constexpr float LEAST_EXPONENT = -103.97f;  // exp() of anything lower is 0 in float32
+constexpr float FLAT = -80.0f;              // exp() of anything lower weighs nothing
+constexpr float ROUNDER = 12582912.0f + 127.0f;  // 1.5 * 2^23, and the bias of an exponent
+
+struct Brain { uint16_t bits; };  // bfloat16
+struct Half { uint16_t bits; };   // float16
+enum Type { FLOAT32 = 0, BFLOAT16 = 1, FLOAT16 = 2 };
+
+struct Row {
+  int64_t token;
+  double confidence, margin, entropy, kl_prev_cur = 0.0, kl_cur_prev = 0.0;
+};
+
+struct Job {
+  int dtype;
+  const void *now, *past;
+  int64_t now_stride, past_stride, rows, vocabulary;
+  const int64_t *slot, *tokens;
+  int64_t *token;   // [rows]
+  double *columns;  // [5, rows]
+
+  void write(int64_t n, const Row &row) const {
+    token[n] = row.token;
+    const double values[] = {
+        row.confidence, row.margin, row.entropy, row.kl_prev_cur, row.kl_cur_prev};
+    for (int i = 0; i < 5; ++i) columns[i * rows + n] = values[i];
+  }
+};
+
+namespace plain {
+#define LANES 4
+#include "rows.h"
+#undef LANES
+}  // namespace plain
+
+#if defined(__x86_64__)
+#if defined(__clang__)
+#pragma clang attribute push(__attribute__((target("avx2,fma"))), apply_to = function)
+#else
+#pragma GCC push_options
+#pragma GCC target("avx2,fma")
+#endif
+namespace avx2 {
+#define LANES 8
+#include "rows.h"
+#undef LANES
+}  // namespace avx2
+#if defined(__clang__)
+#pragma clang attribute pop
+#pragma clang attribute push(__attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,fma"))), apply_to = function)
+#else
+#pragma GCC pop_options
+#pragma GCC push_options
+#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,fma,prefer-vector-width=512")
+#endif
+namespace avx512 {
+#define LANES 16
+#include "rows.h"
+#undef LANES
+}  // namespace avx512
+#if defined(__clang__)
+#pragma clang attribute pop
+#else
+#pragma GCC pop_options
+#endif
+#endif
+
+using Reduce = void (*)(const Job &, int64_t);
+
+// Level 0 is plain, 1 is AVX2 with FMA, 2 is AVX-512.
+int best_level() {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
+    return 2;
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return 1;
+#endif
+  return 0;
+}
+
+Reduce kernel_of([[maybe_unused]] int level) {
+#if defined(__x86_64__)
+  if (level == 2) return avx512::reduce;
+  if (level == 1) return avx2::reduce;
+#endif
+  return plain::reduce;
+}
+
+// Rows are dealt out one by one: which thread reads a row changes nothing in its result.
+void run(const Job &job, Reduce reduce, int threads) {
+  std::atomic<int64_t> next{0};
+  auto work = [&] {
+    for (int64_t n; (n = next++) < job.rows;) reduce(job, n);
+  };
+  std::vector<std::thread> others;
+  for (int i = 1; i < threads; ++i) {
+    try {
+      others.emplace_back(work);
+    } catch (const std::exception &) {
+      break;  // no thread to be had: those that run do all of it
+    }
+  }
+  work();
+  for (auto &other : others) other.join();
+}
+
+}  // namespace
+
+extern "C" {
+
+// Changes with the signature below, so that an older build is not taken for this one.
+int unmask_reduce_version() { return 1; }
+
+int unmask_reduce_level() { return best_level(); }
+
+// `level` at most: a processor without it, or a build without it, takes what it has.
+void unmask_reduce(int dtype, const void *now, int64_t now_stride, int64_t rows,
+                   int64_t vocabulary, const void *past, int64_t past_stride, const int64_t *slot,
+                   const int64_t *tokens, int64_t *token, double *columns, int threads,
+                   int level) {
+  const Job job{dtype, now,  past,   now_stride, past_stride, rows,
+                vocabulary, slot, tokens, token,      columns};
+  run(job, kernel_of(std::min(level, best_level())), (int)std::min<int64_t>(threads, rows));
+}
+}

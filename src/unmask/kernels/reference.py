@@ -1,0 +1,165 @@
+"""The statistics in plain PyTorch: what the other kernels must agree with, and the fallback."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from unmask.kernels.common import NO_HISTORY, UNIFORM, Rows, Stats, chunks, working_dtype
+from unmask.view import ABSENT, KL
+
+_PIECE = 1024  # torch splits a long sum over threads when it is alone, but never one this short
+
+
+def prepare() -> None:
+    """Nothing to load, and nothing to compare with."""
+
+
+def serves(rows: Rows) -> bool:
+    """Any floating dtype on any device."""
+    return rows.now.is_floating_point()
+
+
+def reduce_rows(rows: Rows) -> Stats:
+    """Statistics of N rows, chunk by chunk, in four buffers of the size of a chunk."""
+    pieces: list[list[Tensor]] = []
+    buffers: list[Tensor] = []
+    for part in chunks(rows.now):
+        buffers = buffers or _buffers(rows.now[part], 4)
+        mine = replace(
+            rows,
+            now=rows.now[part],
+            slot=None if rows.slot is None else rows.slot[part],
+            tokens=None if rows.tokens is None else rows.tokens[part],
+        )
+        pieces.append(_reduce_chunk(mine, [buffer[: len(mine.now)] for buffer in buffers]))
+    token, *columns = (torch.cat(column) for column in zip(*pieces, strict=True))
+    found = iter(columns[3:])
+    confidence, margin, entropy = columns[:3]
+    return Stats(
+        token,
+        confidence,
+        margin,
+        entropy,
+        next(found) if "prev_cur" in rows.kl else ABSENT,
+        next(found) if "cur_prev" in rows.kl else ABSENT,
+    )
+
+
+def row_sum(terms: Tensor) -> Tensor:
+    """The sum of each row without its NaN, with the same bits alone and among others: [n].
+
+    The sums of pieces are never split over threads, however many rows there are.
+    """
+    if terms.shape[-1] <= _PIECE:
+        return terms.nansum(-1)
+    whole, tail = _pieces(terms)
+    return whole.nansum(-1).sum(-1) + tail.nansum(-1)
+
+
+class _Softmax:
+    """A chunk of softmax distributions: weights p, and depth = log p - log max p, into buffers.
+
+    torch's softmax sums in float32 from end to end, which costs a digit over 126,464 tokens: the
+    weights are divided by their own sum. Of a row with NaN, +inf or no finite logit all is NaN.
+    """
+
+    def __init__(self, z: Tensor, depth: Tensor, p: Tensor) -> None:
+        self.top = _argmax(z)  # [n], the lowest id on ties
+        self.p = torch.softmax(z, -1, out=p)  # [n, V]
+        self.total = row_sum(self.p).double()  # [n], nearly 1
+        self.depth = torch.sub(z, z.gather(-1, self.top[:, None]), out=depth)  # [n, V], <= 0
+        self.best = self.probability(self.top)  # [n]
+
+    def probability(self, token: Tensor) -> Tensor:
+        """p(token): [n]."""
+        return self.p.gather(-1, token[:, None])[:, 0].double() / self.total
+
+    def margin(self) -> Tensor:
+        """p(first) - p(second): [n]."""
+        second = self.depth.scatter_(-1, self.top[:, None], -torch.inf).amax(-1)
+        self.depth.scatter_(-1, self.top[:, None], 0.0)
+        return self.best * -second.double().expm1()
+
+    def entropy(self, buffer: Tensor) -> Tensor:
+        """H = -log(max p) - sum(p * depth), in nats: [n]."""
+        mean_depth = self.mean(torch.mul(self.p, self.depth, out=buffer))
+        return (-self.best.log() - mean_depth).clamp_min(0.0)
+
+    def mean(self, terms: Tensor) -> Tensor:
+        """Of terms that the weights are multiplied into already: [n]."""
+        return row_sum(terms).double() / self.total
+
+
+def _reduce_chunk(rows: Rows, buffers: list[Tensor]) -> list[Tensor]:
+    """Token, confidence, margin, entropy and the divergences asked for: [n] each."""
+    now = _Softmax(_floats(rows.now, buffers[0]), buffers[0], buffers[1])
+    token = now.top if rows.tokens is None else rows.tokens
+    out = [token, now.probability(token), now.margin(), now.entropy(buffers[2])]
+    if rows.slot is None or not rows.kl:
+        return out + [torch.zeros_like(out[1]) for _ in rows.kl]
+    past = _Softmax(_past(rows, rows.slot, now, buffers[2]), buffers[2], buffers[3])
+    unseen = rows.slot == NO_HISTORY
+    return out + [d.masked_fill(unseen, 0.0) for d in _divergences(past, now, rows.kl)]
+
+
+def _divergences(past: _Softmax, now: _Softmax, kl: frozenset[KL]) -> list[Tensor]:
+    """KL(past || now), KL(now || past) >= 0; +inf where one forbids what the other allows.
+
+    A gap is infinite where only one token of the two is suppressed and NaN where both are; 0
+    times an infinite gap is NaN, and `row_sum` leaves NaN out: 0 log 0 = 0.
+    """
+    gap = past.depth.sub_(now.depth)  # [n, V]
+    ratio = past.best.log() - now.best.log()
+    found = []
+    if "prev_cur" in kl:
+        found.append((past.mean(past.p.mul_(gap)) + ratio).clamp_min(0.0))
+    if "cur_prev" in kl:
+        found.append((-now.mean(now.p.mul_(gap)) - ratio).clamp_min(0.0))
+    return found
+
+
+def _past(rows: Rows, slot: Tensor, now: _Softmax, buffer: Tensor) -> Tensor:
+    """The logits one forward ago, or of a uniform start; anything where there are none."""
+    if rows.past is not None and len(rows.past):
+        slots = slot.clamp_min(0)
+        if rows.past.dtype == buffer.dtype:
+            torch.index_select(rows.past, 0, slots, out=buffer)
+        else:
+            buffer.copy_(rows.past.index_select(0, slots))
+    uniform = (slot == UNIFORM).nonzero()[:, 0]
+    if len(uniform):
+        depth = now.depth[uniform]
+        buffer[uniform] = torch.where(depth == -torch.inf, depth, 0.0)
+    return buffer
+
+
+def _floats(values: Tensor, buffer: Tensor) -> Tensor:
+    """The same numbers in the buffer's dtype; a copy, into the buffer, only if that is another."""
+    return values if values.dtype == buffer.dtype else buffer.copy_(values)
+
+
+def _buffers(chunk: Tensor, count: int) -> list[Tensor]:
+    return [
+        torch.empty(chunk.shape, dtype=working_dtype(chunk), device=chunk.device)
+        for _ in range(count)
+    ]
+
+
+def _argmax(z: Tensor) -> Tensor:
+    """The lowest id of the largest logit; torch's argmax is a tenth as fast as its maximum."""
+    if z.shape[-1] <= _PIECE:
+        return z.argmax(-1)
+    whole, tail = _pieces(z)
+    largest = torch.cat([whole.amax(-1), tail.amax(-1, keepdim=True)], -1)  # [n, pieces]
+    start = largest.argmax(-1, keepdim=True) * _PIECE  # [n, 1], the first on ties
+    inside = (start + torch.arange(_PIECE, device=z.device)).clamp_max(z.shape[-1] - 1)
+    return inside.gather(-1, z.gather(-1, inside).argmax(-1, keepdim=True))[:, 0]
+
+
+def _pieces(values: Tensor) -> tuple[Tensor, Tensor]:
+    """Rows in pieces of equal length, and what is left of them: [n, k, PIECE], [n, 1...PIECE]."""
+    whole = (values.shape[-1] - 1) // _PIECE * _PIECE
+    return values[:, :whole].view(len(values), whole // _PIECE, _PIECE), values[:, whole:]
