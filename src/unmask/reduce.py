@@ -56,7 +56,7 @@ def reduce(
         return _transformed(logits, transform, tokens)
     slot = _slots(logits, previous, uniform_start) if kl else None
     past = previous.logits if previous and slot is not None else None
-    found = reduce_rows(Rows(logits, past, slot, tokens, kl))
+    found = reduce_rows(Rows(logits, past, slot, tokens, kl, uniform_start))
     return replace(
         found,
         kl_prev_cur=found.kl_prev_cur if "prev_cur" in kl else ABSENT,

@@ -25,7 +25,7 @@ def test_the_statistics_are_those_of_float64(pattern):
 def test_one_row_alone_has_the_same_bits_as_among_others():
     rows = example(plain, 1023, torch.float32)
     whole = reduce_rows(rows)
-    alone = reduce_rows(Rows(rows.now[1:2], rows.past, rows.slot[1:2], kl=BOTH_KL))
+    alone = reduce_rows(Rows(rows.now[1:2], rows.past, rows.slot[1:2], kl=BOTH_KL, uniform=True))
     for name in ("token", *STATS):
         assert torch.equal(getattr(alone, name), getattr(whole, name)[1:2])
 

@@ -64,7 +64,9 @@ def test_a_row_has_the_same_bits_alone_and_among_others(size, dtype):
     whole = reduce_rows(rows)
     for row in range(len(rows.now)):
         mine = slice(row, row + 1)
-        alone = reduce_rows(Rows(rows.now[mine], rows.past, rows.slot[mine], kl=BOTH_KL))
+        alone = reduce_rows(
+            Rows(rows.now[mine], rows.past, rows.slot[mine], kl=BOTH_KL, uniform=True)
+        )
         for name in ("token", *STATS):
             assert torch.equal(getattr(alone, name), getattr(whole, name)[mine])
 

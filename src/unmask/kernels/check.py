@@ -49,4 +49,4 @@ def _examples(dtype: torch.dtype, device: torch.device) -> Iterator[Rows]:
     slot = torch.tensor([0, 1, 2, 3, NO_HISTORY, UNIFORM], device=device)
     tokens = torch.tensor([0, 1, 25, 2, 44, 3], device=device)
     yield Rows(now[slot != 3], kl=BOTH_KL)  # the token of a broken row is anybody's
-    yield Rows(now, past, slot, tokens, BOTH_KL)
+    yield Rows(now, past, slot, tokens, BOTH_KL, uniform=True)

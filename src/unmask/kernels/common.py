@@ -59,6 +59,7 @@ class Rows:
     slot: Tensor | None = None  # [N], none: no row is compared
     tokens: Tensor | None = None  # [N], to score instead of the likeliest ones
     kl: frozenset[KL] = frozenset()  # the directions that are asked for; more may be given
+    uniform: bool = False  # whether a slot may be UNIFORM
 
 
 Kernel = Callable[[Rows], Stats]

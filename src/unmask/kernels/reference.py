@@ -129,10 +129,9 @@ def _past(rows: Rows, slot: Tensor, now: _Softmax, buffer: Tensor) -> Tensor:
             torch.index_select(rows.past, 0, slots, out=buffer)
         else:
             buffer.copy_(rows.past.index_select(0, slots))
-    uniform = (slot == UNIFORM).nonzero()[:, 0]
-    if len(uniform):
-        depth = now.depth[uniform]
-        buffer[uniform] = torch.where(depth == -torch.inf, depth, 0.0)
+    if rows.uniform:
+        flat = torch.where(now.depth == -torch.inf, now.depth, 0.0)
+        torch.where((slot == UNIFORM)[:, None], flat, buffer, out=buffer)
     return buffer
 
 
