@@ -1,0 +1,139 @@
+"""How the measurements are made and told: by turns, as rows of figures, as a table and as JSON."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+
+from unmask.lab.environment import environment
+
+Row = dict[str, Any]
+Taken = dict[str, list[float]]  # the seconds of each method, round by round
+
+
+class Column(NamedTuple):
+    """A key of the rows, what stands above it, and how its figures are written."""
+
+    key: str
+    title: str
+    form: str = ""  # a format such as ".1f" or ".1%"; words need none
+    unit: str = ""
+
+
+@dataclass(frozen=True)
+class Bench:
+    """A measurement; `run(True)` is its short form."""
+
+    name: str  # python -m bench.NAME
+    title: str
+    columns: tuple[Column, ...]
+    run: Callable[[bool], list[Row]]
+
+
+def by_turns(methods: dict[str, Callable[[], Any]], rounds: int) -> Taken:
+    """Seconds of the processor for each method in each round, after one that is not counted.
+
+    The order is turned round from round to round, and on one thread the time that others have of
+    the processor is not counted: what is compared is what the methods do.
+    """
+    taken: Taken = {name: [] for name in methods}
+    for number in range(rounds + 1):
+        for name in list(methods) if number % 2 else reversed(methods):
+            begin = time.process_time()
+            methods[name]()
+            if number:
+                taken[name].append(time.process_time() - begin)
+    return taken
+
+
+def side_by_side(runs: dict[str, Iterator[Any]]) -> dict[str, float]:
+    """Seconds of the processor for each run, all of them advanced one step at a time by turns."""
+    taken, turn = dict.fromkeys(runs, 0.0), 0
+    going = dict(runs)
+    while going:
+        turn += 1
+        for name in list(going) if turn % 2 else list(reversed(going)):
+            begin = time.process_time()
+            ended = next(going[name], None) is None
+            taken[name] += time.process_time() - begin
+            if ended:
+                del going[name]
+    return taken
+
+
+def ratio(taken: Taken, above: str, below: str) -> float:
+    """The median over the rounds of one method's time over another's."""
+    pairs = zip(taken[above], taken[below], strict=True)
+    return statistics.median(a / b for a, b in pairs)
+
+
+def table(columns: Sequence[Column], rows: Sequence[Row]) -> list[str]:
+    """Aligned lines; words stand to the left."""
+    texts = [[column.title for column in columns]]
+    texts += [[written(column, row.get(column.key)) for column in columns] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
+    words = [any(isinstance(row.get(column.key), str) for row in rows) for column in columns]
+    return [
+        "  ".join(
+            text.ljust(width) if left else text.rjust(width)
+            for text, width, left in zip(line, widths, words, strict=True)
+        ).rstrip()
+        for line in texts
+    ]
+
+
+def written(column: Column, value: Any) -> str:
+    """A figure as its column has it."""
+    return "" if value is None else f"{value:{column.form}}{column.unit}"
+
+
+def record(bench: Bench, rows: list[Row], short: bool) -> dict[str, Any]:
+    """A measurement with all that its figures depend on."""
+    return {
+        "name": bench.name,
+        "title": bench.title,
+        "command": f"python -m bench.{bench.name}" + " --short" * short,
+        "columns": [column._asdict() for column in bench.columns],
+        "rows": rows,
+        "environment": machine(),
+    }
+
+
+def machine() -> dict[str, Any]:
+    """Versions and hardware; the threads are those of the measurement."""
+    found = environment(torch.device("cpu"), 0)
+    del found["batch_size"]
+    return {**found, "cores": os.cpu_count(), "load": round(os.getloadavg()[0], 2)}
+
+
+def sized(size: Any) -> str:
+    """A dataclass of sizes as words, for the top of a table."""
+    return ", ".join(f"{name} {value}" for name, value in asdict(size).items())
+
+
+def main(bench: Bench) -> None:
+    """Print the table; with --json write the figures too."""
+    parser = argparse.ArgumentParser(
+        description=bench.title, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--short", action="store_true", help="smaller, as `make bench` runs it")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures; - for stdout")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    rows = bench.run(options.short)
+    out = sys.stderr if options.json == Path("-") else sys.stdout
+    for line in (bench.title, *table(bench.columns, rows)):
+        print(line, file=out)
+    if options.json:
+        text = json.dumps(record(bench, rows, options.short), indent=1) + "\n"
+        sys.stdout.write(text) if options.json == Path("-") else options.json.write_text(text)
