@@ -25,7 +25,7 @@ from unmask.tasks import TASKS
 from unmask.tokenizer import Tokenizer
 
 RULE = "confidence | swd(5) | eb(0.1)"
-LENGTHS = (16, 24, 32, 48)
+LENGTHS = (8, 16, 32, 64)
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Size:
     rounds: int = 3
 
 
-SHORT = Size(requests=64, batches=(1, 4, 16, 32), rounds=1)
+SHORT = Size(requests=64, batches=(1, 8, 32), rounds=2)
 
 
 class Staying:
@@ -46,18 +46,20 @@ class Staying:
 
     def __init__(self, model: Denoiser) -> None:
         self.model, self.spec, self.device = model, model.spec, model.device
-        self._rows: dict[int, Canvas] = {}
+        self.new_batch()
 
     def new_batch(self) -> None:
         """All rows are done."""
-        self._rows = {}
+        self._last: Canvas | None = None
+        self._done: list[Canvas] = []  # with one row each
 
     def trunk(self, canvas: Canvas) -> Hidden:
         """The rows that are done go behind the others, where no decision looks."""
-        for row, key in enumerate(canvas.keys):
-            self._rows[key] = _only(canvas, row)
-        gone = [self._rows[key] for key in self._rows if key not in canvas.keys]
-        return self.model.trunk(_joined([canvas, *gone]))
+        if self._last is not None:
+            left = [row for row, key in enumerate(self._last.keys) if key not in canvas.keys]
+            self._done += [_only(self._last, row) for row in left]
+        self._last = canvas
+        return self.model.trunk(_joined([canvas, *self._done]) if self._done else canvas)
 
     def head(self, hidden: Hidden, rows: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
         return self.model.head(hidden, rows, positions)
@@ -157,20 +159,22 @@ def _row(
 
         return method
 
-    taken = by_turns({name: drained(way) for name, way in WAYS.items()}, rounds)
+    ways = WAYS if batch > 1 else {"continuous": continuous}  # of one row all are the same
+    taken = by_turns({name: drained(way) for name, way in ways.items()}, rounds, warm=False)
     tokens = sum(len(result.answer) for result in alone.values())
     nfe = [alone[key].nfe for key in range(len(todo))]
-    return {
+    row = {
         "lengths": mix,
         "batch": batch,
         "requests": len(todo),
         "nfe": mean(nfe),
         "slowest": mean(max(nfe[i : i + batch]) for i in range(0, len(nfe), batch)),
         **{f"{name}_rate": tokens / median(seconds) for name, seconds in taken.items()},
-        "over_waiting": ratio(taken, "waiting", "continuous"),
-        "over_whole": ratio(taken, "whole", "continuous"),
         "same_tokens": True,
     }
+    others = {f"over_{name}": ratio(taken, name, "continuous") for name in taken}
+    del others["over_continuous"]
+    return row | others
 
 
 def _same(found: dict[int, Result], alone: dict[int, Result]) -> None:

@@ -9,7 +9,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -40,14 +40,14 @@ class Bench:
     run: Callable[[bool], list[Row]]
 
 
-def by_turns(methods: dict[str, Callable[[], Any]], rounds: int) -> Taken:
-    """Seconds of the processor for each method in each round, after one that is not counted.
+def by_turns(methods: dict[str, Callable[[], Any]], rounds: int, warm: bool = True) -> Taken:
+    """Seconds of the processor for each method in each round; if `warm`, one more goes before.
 
     The order is turned round from round to round, and on one thread the time that others have of
     the processor is not counted: what is compared is what the methods do.
     """
     taken: Taken = {name: [] for name in methods}
-    for number in range(rounds + 1):
+    for number in range(0 if warm else 1, rounds + 1):
         for name in list(methods) if number % 2 else reversed(methods):
             begin = time.process_time()
             methods[name]()
@@ -97,11 +97,18 @@ def written(column: Column, value: Any) -> str:
     return "" if value is None else f"{value:{column.form}}{column.unit}"
 
 
+def about(docstring: str) -> str:
+    """What a module says below its first line and its usage."""
+    parts = docstring.strip().split("\n\n")[1:]
+    return "\n\n".join(part for part in parts if not part.startswith("    "))
+
+
 def record(bench: Bench, rows: list[Row], short: bool) -> dict[str, Any]:
     """A measurement with all that its figures depend on."""
     return {
         "name": bench.name,
         "title": bench.title,
+        "about": about(sys.modules[bench.run.__module__].__doc__ or ""),
         "command": f"python -m bench.{bench.name}" + " --short" * short,
         "columns": [column._asdict() for column in bench.columns],
         "rows": rows,
@@ -114,11 +121,6 @@ def machine() -> dict[str, Any]:
     found = environment(torch.device("cpu"), 0)
     del found["batch_size"]
     return {**found, "cores": os.cpu_count(), "load": round(os.getloadavg()[0], 2)}
-
-
-def sized(size: Any) -> str:
-    """A dataclass of sizes as words, for the top of a table."""
-    return ", ".join(f"{name} {value}" for name, value in asdict(size).items())
 
 
 def main(bench: Bench) -> None:
