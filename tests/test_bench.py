@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from bench import batching, growth, models, startup, swd
+from bench.all import columns_of, flat
 from bench.measure import Bench, Column, by_turns, main, ratio, side_by_side, table
 
 BENCHES = (models, swd, batching, startup, growth)
@@ -131,3 +132,35 @@ def test_a_bench_prints_a_table_and_writes_its_figures_with_the_machine(
     assert found["rows"] == rows
     assert found["command"] == "python -m bench.some --short"
     assert found["environment"]["threads"] == 1
+
+
+def test_nested_records_become_rows_with_a_column_for_every_key():
+    nested = {
+        "rows": 64,
+        "results": [{"dtype": "a", "seconds": {"x": 1.0, "y": 2.0}}, {"dtype": "b"}],
+    }
+    rows = list(flat(nested))
+    assert rows == [
+        {"rows": 64, "dtype": "a", "seconds_x": 1.0, "seconds_y": 2.0},
+        {"rows": 64, "dtype": "b"},
+    ]
+    assert list(flat([{"n": 1, "methods": [{"m": "x"}, {"m": "y"}]}, {"n": 2, "methods": []}])) == [
+        {"n": 1, "m": "x"},
+        {"n": 1, "m": "y"},
+    ]
+    assert [(c.key, c.title, c.form) for c in columns_of(rows)][:3] == [
+        ("rows", "rows", ""), ("dtype", "dtype", ""), ("seconds_x", "seconds x", ".3g")
+    ]  # fmt: skip
+
+
+def test_the_page_of_benchmarks_shows_what_was_measured_last():
+    docs = Path(__file__).parents[1] / "docs"
+    sys.path.insert(0, str(docs.parent / "tools"))
+    try:
+        from benchmarks import benchmarks
+    finally:
+        sys.path.pop(0)
+    page = (docs / "benchmarks.md").read_text()
+    assert benchmarks(page, docs / "benchmarks.json") == page
+    for module in BENCHES:
+        assert f"`python -m {module.__name__} --short`" in page

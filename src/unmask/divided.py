@@ -41,12 +41,12 @@ class Lap:
             assert isinstance(end, float)
             return end - begin
         assert not isinstance(end, float)
-        return begin.elapsed_time(end) / 1e3
+        return float(begin.elapsed_time(end)) / 1e3
 
     def _moment(self) -> float | torch.cuda.Event:
         if self.device.type != "cuda":
             return perf_counter()
-        moment = torch.cuda.Event(enable_timing=True)
+        moment = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
         moment.record(torch.cuda.current_stream(self.device))
         return moment
 
