@@ -10,16 +10,14 @@ the whole canvas; the head and the decision see the masked positions of the open
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import islice
 from statistics import median
 
-from torch import Tensor
-
+from bench.clocked import Clocked
 from bench.common import llada_shaped
 from bench.measure import Bench, Column, Row, main
 from unmask import Rule, Settings, decode_steps, prompt_request
-from unmask.models.base import Canvas, Denoiser, Hidden
 from unmask.models.pretrained import Pretrained
 
 RULE = "confidence | swd(5) | top(1)"
@@ -39,34 +37,6 @@ class Size:
 
 
 SHORT = Size(lengths=(64, 128, 256), rounds=2)
-
-
-@dataclass
-class Clocked:
-    """A model with the processor's seconds of trunk and head, and the positions of the head."""
-
-    model: Denoiser
-    trunk_seconds: float = 0.0
-    head_seconds: float = 0.0
-    positions: int = 0
-    spec: object = field(init=False)
-    device: object = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.spec, self.device = self.model.spec, self.model.device
-
-    def trunk(self, canvas: Canvas) -> Hidden:
-        begin = time.process_time()
-        hidden = self.model.trunk(canvas)
-        self.trunk_seconds += time.process_time() - begin
-        return hidden
-
-    def head(self, hidden: Hidden, rows: Tensor, positions: Tensor) -> Tensor:
-        begin = time.process_time()
-        logits = self.model.head(hidden, rows, positions)
-        self.head_seconds += time.process_time() - begin
-        self.positions += len(rows)
-        return logits
 
 
 @dataclass(frozen=True)
@@ -90,12 +60,13 @@ def cost(model: Pretrained, size: Size, length: int, block: int | None) -> Cost:
     request = prompt_request(model.spec, list(range(size.prompt)), length, settings)
     steps = decode_steps(clocked, [request])
     next(steps)
-    clocked.trunk_seconds = clocked.head_seconds = clocked.positions = 0
+    clocked.lap()
     begin = time.process_time()
     made = sum(1 for _ in islice(steps, size.forwards))
     whole = (time.process_time() - begin) / made
-    trunk, head = clocked.trunk_seconds / made, clocked.head_seconds / made
-    return Cost(clocked.positions / made, trunk, head, whole - trunk - head)
+    spent = {name: value / made for name, value in clocked.lap().items()}
+    trunk, head = spent["trunk"], spent["head"]
+    return Cost(spent["positions"], trunk, head, whole - trunk - head)
 
 
 def run(short: bool = False, size: Size | None = None) -> list[Row]:

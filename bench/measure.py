@@ -56,19 +56,31 @@ def by_turns(methods: dict[str, Callable[[], Any]], rounds: int, warm: bool = Tr
     return taken
 
 
-def side_by_side(runs: dict[str, Iterator[Any]]) -> dict[str, float]:
-    """Seconds of the processor for each run, all of them advanced one step at a time by turns."""
-    taken, turn = dict.fromkeys(runs, 0.0), 0
-    going = dict(runs)
+def side_by_side(
+    runs: dict[str, Iterator[Any]], see: Callable[[str, Any], None] = lambda name, step: None
+) -> Taken:
+    """Seconds of the processor for each step of each run, all of them advanced by turns.
+
+    `see` is shown every step; its time is not counted.
+    """
+    taken: Taken = {name: [] for name in runs}
+    going, turn = dict(runs), 0
     while going:
         turn += 1
         for name in list(going) if turn % 2 else list(reversed(going)):
             begin = time.process_time()
-            ended = next(going[name], None) is None
-            taken[name] += time.process_time() - begin
-            if ended:
+            step = next(going[name], None)
+            if step is None:
                 del going[name]
+                continue
+            taken[name].append(time.process_time() - begin)
+            see(name, step)
     return taken
+
+
+def least(rounds: Sequence[Sequence[float]]) -> float:
+    """The sum over the steps of the least time that each had in any round."""
+    return sum(min(times) for times in zip(*rounds, strict=True))
 
 
 def ratio(taken: Taken, above: str, below: str) -> float:

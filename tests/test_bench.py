@@ -12,7 +12,7 @@ import torch
 
 from bench import batching, growth, models, startup, swd
 from bench.all import columns_of, flat
-from bench.measure import Bench, Column, by_turns, main, ratio, side_by_side, table
+from bench.measure import Bench, Column, by_turns, least, main, ratio, side_by_side, table
 
 BENCHES = (models, swd, batching, startup, growth)
 TINY = {
@@ -108,8 +108,14 @@ def test_runs_side_by_side_are_advanced_by_turns_to_their_ends():
             seen.append(f"{name}{step}")
             yield step
 
-    assert set(side_by_side({"a": counted("a", 2), "b": counted("b", 3)})) == {"a", "b"}
+    shown = []
+    taken = side_by_side(
+        {"a": counted("a", 2), "b": counted("b", 3)}, lambda *step: shown.append(step)
+    )
+    assert {name: len(steps) for name, steps in taken.items()} == {"a": 2, "b": 3}
     assert seen == ["a0", "b0", "b1", "a1", "b2"]
+    assert shown == [("a", 0), ("b", 0), ("b", 1), ("a", 1), ("b", 2)]
+    assert least([[3.0, 1.0], [2.0, 5.0]]) == 3.0
 
 
 def test_a_bench_prints_a_table_and_writes_its_figures_with_the_machine(
