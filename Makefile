@@ -31,10 +31,8 @@ format: setup
 	$(BIN)/ruff check --fix .
 
 bench: setup
-	$(BIN)/python -m bench.decision
-	$(BIN)/python -m bench.models
-	$(BIN)/python -m bench.caches
-	$(BIN)/python -m bench.serve
+	$(BIN)/python -m bench.all --json docs/benchmarks.json
+	$(BIN)/python tools/pages.py
 
 train: setup
 	$(BIN)/python -m train --output build/embedded

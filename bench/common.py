@@ -19,10 +19,12 @@ from unmask.models.transformer import Transformer
 LLADA_MASK, LLADA_EOS, LLADA_VOCABULARY = 126336, 126081, 126464
 
 
-def llada_shaped(layers: int = 8, hidden: int = 512, seed: int = 0) -> Pretrained:
-    """A random model with LLaDA's vocabulary and proportions."""
+def llada_shaped(
+    layers: int = 8, hidden: int = 512, seed: int = 0, vocabulary: int = LLADA_VOCABULARY
+) -> Pretrained:
+    """A random model of LLaDA's proportions, with its vocabulary or one of another size."""
     arch = Architecture(
-        vocab_size=LLADA_VOCABULARY,
+        vocab_size=vocabulary,
         hidden=hidden,
         layers=layers,
         heads=hidden // 64,
@@ -42,7 +44,11 @@ def llada_shaped(layers: int = 8, hidden: int = 512, seed: int = 0) -> Pretraine
         else:
             nn.init.normal_(parameter, std=0.02 if "head" not in name else 0.2)
     module.requires_grad_(False)
-    spec = ModelSpec(LLADA_MASK, LLADA_VOCABULARY, LLADA_EOS, name="llada-shaped")
+    if vocabulary == LLADA_VOCABULARY:
+        mask, eos = LLADA_MASK, LLADA_EOS
+    else:
+        mask, eos = vocabulary - 1, vocabulary - 2
+    spec = ModelSpec(mask, vocabulary, eos, name="llada-shaped")
     return Pretrained(module.eval(), spec)
 
 

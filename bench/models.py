@@ -1,99 +1,158 @@
-"""Head on the active rows only, against logits of the whole canvas: time and memory in one run.
+"""A whole decode: ours against a loop written as the public ones are, with the same tokens out.
 
-    python -m bench.models [--layers 8] [--hidden 512] [--length 128] [--json]
+    python -m bench.models [--short] [--json FILE]
 
-A LLaDA-shaped random model with the real vocabulary decodes the same tokens twice: by unmask, and
-by a loop written as Fast-dLLM's is: logits and a float64 softmax of every position, every step.
+A LLaDA-shaped random model with the real vocabulary. The naive loop is Fast-dLLM's and LLaDA's:
+logits and a float64 softmax of every position in every step; with SWD it keeps the distributions
+of two steps over the whole canvas, as the paper's listing does. One thread, by turns.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
-import time
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from statistics import median
 
 import torch
 from torch import Tensor
 
 import unmask
 from bench.common import PeakMemory, in_fresh_process, llada_shaped
+from bench.measure import Bench, Column, Row, by_turns, main, ratio
 from unmask.models.pretrained import Pretrained
 
-PROMPT = list(range(1000, 1064))
+TINY = 1e-12  # what the listings add to a probability before its logarithm
 
 
-def ours(model: Pretrained, length: int, block: int, steps: int) -> Tensor:
+@dataclass(frozen=True)
+class Size:
+    """Of the model and of what it decodes."""
+
+    layers: int = 8
+    hidden: int = 512
+    prompt: int = 64
+    length: int = 128
+    block: int = 32
+    steps: int = 32
+    rounds: int = 3
+    memory: bool = True
+
+
+SHORT = Size(steps=16, rounds=1)
+LAMS = (0.0, 5.0)
+
+
+def prompt_of(size: Size) -> list[int]:
+    return list(range(1000, 1000 + size.prompt))
+
+
+def ours(model: Pretrained, size: Size, lam: float) -> Tensor:
     """unmask: the head runs on the masked positions of the open block."""
-    rule = f"confidence | static({steps})"
-    return unmask.decode(model, PROMPT, rule, length=length, block=block).canvas
+    rule = f"confidence | swd({lam:g}) | static({size.steps})"
+    prompt = prompt_of(size)
+    return unmask.decode(model, prompt, rule, length=size.length, block=size.block).canvas
 
 
 @torch.no_grad()
-def whole_canvas(model: Pretrained, length: int, block: int, steps: int) -> Tensor:
+def naive(model: Pretrained, size: Size, lam: float) -> Tensor:
     """LLaDA's timetable over logits and a softmax of the whole canvas, as public code has it."""
     mask_id = model.spec.mask_id
-    x = torch.tensor([PROMPT + [mask_id] * length])
-    blocks = length // block
-    per_step = block // (steps // blocks)
+    x = torch.tensor([prompt_of(size) + [mask_id] * size.length])
+    blocks = size.length // size.block
+    per_step = size.block // (size.steps // blocks)
+    before: Tensor | None = None
     for number in range(blocks):
-        end = len(PROMPT) + (number + 1) * block
-        for _ in range(steps // blocks):
+        end = size.prompt + (number + 1) * size.block
+        for _ in range(size.steps // blocks):
             logits = model.module.logits(model.module(x))  # [1, L, V]
             logits[..., mask_id] = -torch.inf
             token = logits.argmax(-1)
             p = logits.double().softmax(-1)
-            confidence = p.gather(-1, token[..., None])[..., 0]
-            confidence[x != mask_id] = -torch.inf
-            confidence[:, end:] = -torch.inf
-            chosen = confidence[0].topk(per_step).indices
+            score = p.gather(-1, token[..., None])[..., 0]
+            if lam:
+                if before is not None:
+                    kl = (before * ((before + TINY).log() - (p + TINY).log())).sum(-1)
+                    score = score * torch.exp(-lam * kl)
+                before = p
+            score[x != mask_id] = -torch.inf
+            score[:, end:] = -torch.inf
+            chosen = score[0].topk(per_step).indices
             x[0, chosen] = token[0, chosen]
     return x[0]
 
 
-METHODS = {"whole canvas": whole_canvas, "unmask": ours}
+METHODS: dict[str, Callable[[Pretrained, Size, float], Tensor]] = {"naive": naive, "unmask": ours}
 
 
-def measure(name: str, layers: int, hidden: int, length: int, block: int, steps: int) -> Any:
-    """Seconds, extra memory and tokens of one method, in this process."""
+def extra_memory(name: str, size: Size, lam: float) -> int:
+    """How far one method raises the peak of a process of its own, in bytes."""
     torch.set_num_threads(1)
-    model = llada_shaped(layers, hidden)
-    METHODS[name](model, block, block, 1)  # warm
-    begin = time.perf_counter()
+    model = llada_shaped(size.layers, size.hidden)
+    METHODS[name](model, _little(size), lam)  # what a first call allocates is not counted
+    blocks = size.length // size.block
     with PeakMemory() as memory:
-        tokens = METHODS[name](model, length, block, steps)
-    return time.perf_counter() - begin, memory.extra, tokens.tolist()
+        METHODS[name](model, replace(size, steps=blocks), lam)  # a step for every block will do
+    return memory.extra
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
-    parser.add_argument("--layers", type=int, default=8)
-    parser.add_argument("--hidden", type=int, default=512)
-    parser.add_argument("--length", type=int, default=128)
-    parser.add_argument("--block", type=int, default=32)
-    parser.add_argument("--steps", type=int, default=32)
-    parser.add_argument("--json", action="store_true")
-    a = parser.parse_args()
-    shape = (a.layers, a.hidden, a.length, a.block, a.steps)
-    found = {name: in_fresh_process(measure, name, *shape) for name in METHODS}
-    same = found["unmask"][2] == found["whole canvas"][2]
-    rows = {name: {"seconds": s, "extra_bytes": m} for name, (s, m, _) in found.items()}
-    faster = rows["whole canvas"]["seconds"] / rows["unmask"]["seconds"]
-    leaner = rows["whole canvas"]["extra_bytes"] / max(1, rows["unmask"]["extra_bytes"])
-    if a.json:
-        ratio = {"faster": faster, "leaner": leaner, "same_tokens": same}
-        print(json.dumps({"shape": shape, "results": rows, **ratio}, indent=2))
-        return
-    print(f"{a.layers} layers, d = {a.hidden}, V = 126464, prompt 64 + {a.length}, block {a.block}")
-    print("method         seconds  extra MB")
-    for name, row in rows.items():
-        print(f"{name:<13}  {row['seconds']:7.2f}  {row['extra_bytes'] / 1e6:8.0f}")
-    print(
-        f"unmask is {faster:.1f}x faster with {leaner:.1f}x less extra memory; same tokens: {same}"
-    )
+def _little(size: Size) -> Size:
+    return replace(size, prompt=1, length=size.block, steps=2)
 
+
+def run(short: bool = False, size: Size | None = None) -> list[Row]:
+    """A row without SWD and one with it; other tokens than the naive loop's are an error."""
+    size = size or (SHORT if short else Size())
+    model = llada_shaped(size.layers, size.hidden)
+    return [_row(model, size, lam) for lam in LAMS]
+
+
+def _row(model: Pretrained, size: Size, lam: float) -> Row:
+    written: dict[str, Tensor] = {}
+
+    def keeping(name: str) -> Callable[[], None]:
+        def method() -> None:
+            written[name] = METHODS[name](model, size, lam)
+
+        return method
+
+    for method in METHODS.values():
+        method(model, _little(size), lam)  # warm
+    taken = by_turns({name: keeping(name) for name in METHODS}, size.rounds, warm=False)
+    assert torch.equal(written["naive"], written["unmask"]), "the tokens differ"
+    row: Row = {
+        "rule": f"confidence | swd({lam:g}) | static({size.steps})",
+        "shape": f"{size.layers} x {size.hidden}",
+        "canvas": f"{size.prompt} + {size.length}, block {size.block}",
+        "nfe": size.steps,
+        "naive_seconds": median(taken["naive"]),
+        "unmask_seconds": median(taken["unmask"]),
+        "faster": ratio(taken, "naive", "unmask"),
+        "same_tokens": True,
+    }
+    if size.memory:
+        used = {name: in_fresh_process(extra_memory, name, size, lam) for name in METHODS}
+        row |= {f"{name}_extra_mb": found / 1e6 for name, found in used.items()}
+        row["leaner"] = used["naive"] / max(1, used["unmask"])
+    return row
+
+
+BENCH = Bench(
+    "models",
+    "A whole decode against a naive loop, same tokens (V 126,464, one thread)",
+    (
+        Column("rule", "rule"),
+        Column("shape", "layers x d"),
+        Column("canvas", "prompt + answer"),
+        Column("nfe", "NFE", "d"),
+        Column("naive_seconds", "naive s", ".2f"),
+        Column("unmask_seconds", "unmask s", ".2f"),
+        Column("faster", "faster", ".1f", "x"),
+        Column("naive_extra_mb", "naive extra MB", ".0f"),
+        Column("unmask_extra_mb", "unmask extra MB", ".0f"),
+        Column("leaner", "leaner", ".1f", "x"),
+    ),
+    run,
+)
 
 if __name__ == "__main__":
-    main()
+    main(BENCH)

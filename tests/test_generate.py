@@ -10,6 +10,7 @@ from unmask.generate import Format, Seconds, encode_masks, generate
 from unmask.loop import decode
 from unmask.models.load import load
 from unmask.models.timed import Timed
+from unmask.reduce import reduce
 from unmask.request import Settings
 from unmask.rules import Rule
 from unmask.scores import confidence
@@ -38,6 +39,7 @@ def clock(monkeypatch):
     clock = Clock()
     monkeypatch.setattr("unmask.generate.perf_counter", clock)
     monkeypatch.setattr("unmask.models.timed.perf_counter", clock)
+    monkeypatch.setattr("unmask.divided.perf_counter", clock)
     return clock
 
 
@@ -118,6 +120,23 @@ def test_rows_of_a_batch_share_the_time_of_their_forwards(loaded, clock):
     seconds = {key: answer.seconds for key, answer in generate(slow, loaded.tokenizer, requests, 2)}
     assert seconds[0] == Seconds(2 * 6.0 / 2, 2 * 0.5 / 2)
     assert seconds[1] == Seconds(2 * 6.0 / 2 + 4 * 6.0, 2 * 0.5 / 2 + 4 * 0.5)
+
+
+def test_the_kl_is_a_part_of_the_decision_and_its_measurement_of_nothing(
+    loaded, clock, monkeypatch
+):
+    def passing(logits, previous=None, kl=frozenset(), uniform_start=False):
+        clock.now += 5 if kl else 2
+        return reduce(logits, previous, kl, uniform_start)
+
+    monkeypatch.setattr("unmask.divided.reduce", passing)
+    settings = Settings(Rule.parse("confidence | swd(5) | top(2)"))
+    request = Format().of_text("Hello").request(loaded.tokenizer, loaded.model.spec, settings, 8)
+    _, answer = next(generate(loaded.model, loaded.tokenizer, [request]))
+    assert answer.nfe == 4
+    assert answer.seconds.decision == 4 * 5.0
+    assert answer.seconds.kl == pytest.approx(3 * 3.0)  # the first forward has no past
+    assert answer.record()["seconds"]["kl"] == 9.0
 
 
 def test_timed_changes_nothing_but_its_seconds(loaded):

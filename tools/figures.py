@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +15,14 @@ Cell = dict[str, Any]
 
 def measured(page: str, results: Path) -> str:
     """The page with its measured part made anew."""
+    return between(page, _parts(json.loads(results.read_text(encoding="utf-8"))))
+
+
+def between(page: str, lines: Iterable[str]) -> str:
+    """The page with these lines between its two marks."""
     before, _, rest = page.partition(BEGIN)
     _, _, after = rest.partition(END)
-    found = json.loads(results.read_text(encoding="utf-8"))
-    return f"{before}{BEGIN}\n{chr(10).join(_parts(found))}\n{END}{after}"
+    return f"{before}{BEGIN}\n{chr(10).join(lines)}\n{END}{after}"
 
 
 def _parts(found: dict[str, Any]) -> Iterator[str]:

@@ -1,4 +1,5 @@
-"""Writes what is made from the program: docs/cli.md, docs/rules.md, figures of docs/embedded.md.
+"""Writes what is made from the program: docs/cli.md, docs/rules.md, and the figures of
+docs/embedded.md and docs/benchmarks.md.
 
 python tools/pages.py
 """
@@ -9,6 +10,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from benchmarks import benchmarks
 from figures import measured
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -70,6 +72,7 @@ def _details(docstring: str) -> Iterator[str]:
 if __name__ == "__main__":
     (DOCS / "cli.md").write_text("\n".join(cli_page()) + "\n")
     (DOCS / "rules.md").write_text("\n".join(rules_page()) + "\n")
-    page, results = DOCS / "embedded.md", DOCS / "embedded.json"
-    if results.is_file():
-        page.write_text(measured(page.read_text(), results))
+    for name, made in (("embedded", measured), ("benchmarks", benchmarks)):
+        page, results = DOCS / f"{name}.md", DOCS / f"{name}.json"
+        if results.is_file():
+            page.write_text(made(page.read_text(), results))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
+from unmask.divided import Divided
 from unmask.errors import RequestError
 from unmask.loop import decode_steps
 from unmask.models.base import Denoiser, ModelSpec
@@ -137,13 +138,14 @@ class Seconds:
 
     model: float = 0.0
     decision: float = 0.0
+    kl: float = 0.0  # the part of the decision that the instability takes
 
     @property
     def total(self) -> float:
         return self.model + self.decision
 
     def __add__(self, other: Seconds) -> Seconds:
-        return Seconds(self.model + other.model, self.decision + other.decision)
+        return Seconds(self.model + other.model, self.decision + other.decision, self.kl + other.kl)
 
 
 @dataclass(frozen=True)
@@ -190,6 +192,7 @@ class Answer:
         seconds = {
             "model": round(self.seconds.model, 6),
             "decision": round(self.seconds.decision, 6),
+            "kl": round(self.seconds.kl, 6),
             "total": round(self.seconds.total, 6),
         }
         return {**vars(self), "tokens_per_forward": self.tokens_per_forward, "seconds": seconds}
@@ -208,7 +211,7 @@ def generate(
     A request is taken only when there is a place for it. `on_step` sees every step, with its logits
     where `keep_logits` says so; its time is not counted.
     """
-    timed = Timed(model)
+    timed, divided = Timed(model), Divided()
     spent: dict[int, Seconds] = {}
     infilled: dict[int, bool] = {}
 
@@ -217,16 +220,17 @@ def generate(
             spent[number], infilled[number] = Seconds(), request.length is None
             yield request
 
-    steps = decode_steps(timed, numbered(), batch_size, keep_logits)
+    steps = decode_steps(timed, numbered(), batch_size, keep_logits, divided)
     while True:
         begin, before = perf_counter(), timed.seconds
         step = next(steps, None)
         if step is None:
             return
         total, forward = perf_counter() - begin, timed.seconds - before
-        share = Seconds(forward / len(step.keys), (total - forward) / len(step.keys))
+        passes, rows = divided.spent(), len(step.keys)
+        decision = total - forward - passes.probes
         for key in step.keys:
-            spent[key] += share
+            spent[key] += Seconds(forward / rows, decision / rows, passes.kl / rows)
         if on_step is not None:
             on_step(step)
         for result in step.finished:

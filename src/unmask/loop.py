@@ -12,9 +12,10 @@ from torch.nn.functional import pad
 from unmask.errors import ModelError, RequestError
 from unmask.models.base import Canvas, Denoiser
 from unmask.recipes import RECIPES
+from unmask.reduce import reduce
 from unmask.request import Eos, Request, Settings, infill_request, prompt_request
 from unmask.results import Result, Step
-from unmask.rows import Rows
+from unmask.rows import Reducer, Rows
 from unmask.rules import Rule
 from unmask.sampling import Sampling
 
@@ -32,12 +33,16 @@ class Batch:
     """Rows that decode together: they enter and leave at any step, each as if it were alone.
 
     All rows share the forward passes; rows with equal settings share the decision too. With
-    `keep_logits` every step comes with the logits that it was decided by.
+    `keep_logits` every step comes with the logits that it was decided by. `reducer` makes the pass
+    over the logits in the place of `reduce`.
     """
 
-    def __init__(self, model: Denoiser, keep_logits: bool = False) -> None:
+    def __init__(
+        self, model: Denoiser, keep_logits: bool = False, reducer: Reducer = reduce
+    ) -> None:
         self.model = model
         self.keep_logits = keep_logits
+        self.reducer = reducer
         self.groups: dict[tuple[Settings, int | None], Rows] = {}
         self._next_key = 0
 
@@ -52,7 +57,7 @@ class Batch:
         key, self._next_key = self._next_key, self._next_key + 1
         group = (request.settings, key if apart else None)
         if group not in self.groups:
-            self.groups[group] = Rows(self.model, request.settings, self.keep_logits)
+            self.groups[group] = Rows(self.model, request.settings, self.keep_logits, self.reducer)
         self.groups[group].admit(request, key)
         return key
 
@@ -97,16 +102,17 @@ def decode_steps(
     requests: Iterable[Request],
     batch_size: int = 1,
     keep_logits: bool = False,
+    reducer: Reducer = reduce,
 ) -> Iterator[Step]:
     """Fill every request by Algorithm 1, yielding every step.
 
     At most `batch_size` rows decode at once; a finished row's place is taken at the next step.
     Requests are numbered in their order: a step names its rows by those `keys`. `keep_logits` lets
-    a step carry the logits it was decided by.
+    a step carry the logits it was decided by; `reducer` stands in for `reduce`.
     """
     if batch_size < 1:
         raise RequestError(f"batch_size must be >= 1, got {batch_size}")
-    batch, waiting = Batch(model, keep_logits), iter(requests)
+    batch, waiting = Batch(model, keep_logits, reducer), iter(requests)
     while True:
         while len(batch) < batch_size and (request := next(waiting, None)) is not None:
             batch.admit(request)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from dataclasses import replace
 
 import torch
@@ -15,15 +16,18 @@ from unmask.kernels.common import Stats, on_host
 from unmask.layout import Found, lay_out
 from unmask.models.base import Denoiser, Hidden
 from unmask.parts import spelled
-from unmask.reduce import reduce
+from unmask.reduce import Previous, reduce
 from unmask.request import Request, Settings
 from unmask.results import CellLogits, Result, Step
 from unmask.rules import Decision
 from unmask.scoring import scored
 from unmask.select import best_first, first_in
 from unmask.state import State
-from unmask.view import ABSENT, View
+from unmask.view import ABSENT, KL, View
 from unmask.windows import forwards_here, in_window, open_windows
+
+# What makes the pass over the logits: `reduce`, or something around it that watches.
+Reducer = Callable[[Tensor, Previous | None, frozenset[KL], bool], Stats]
 
 _IDENTITIES = itertools.count()
 MOST_IDLE = 4096  # forwards without a commitment before a row is given up
@@ -32,9 +36,16 @@ MOST_IDLE = 4096  # forwards without a commitment before a row is given up
 class Rows:
     """Rows with equal settings, their state and the logits they remember."""
 
-    def __init__(self, model: Denoiser, settings: Settings, keep_logits: bool = False) -> None:
+    def __init__(
+        self,
+        model: Denoiser,
+        settings: Settings,
+        keep_logits: bool = False,
+        reducer: Reducer = reduce,
+    ) -> None:
         self.model = model
         self.keep_logits = keep_logits  # in the steps that are handed out
+        self.reducer = reducer
         self.spec = model.spec
         self.settings = settings
         self.needs = settings.rule.needs
@@ -133,7 +144,7 @@ class Rows:
         """One pass over the logits, and one more where another distribution scores."""
         state, needs = self.state, self.needs
         past = self.history.previous(state, where)
-        raw = reduce(logits, past, needs.directions, needs.uniform_start)
+        raw = self.reducer(logits, past, needs.directions, needs.uniform_start)
         seen = scored(logits, raw, state, where, self.settings, self.spec, self.generators)
         drift = self.history.drift(state, where, logits, needs.drift) if needs.drift else ABSENT
         raw, seen, drift = _on_host(raw, seen, drift)

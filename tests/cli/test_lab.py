@@ -28,6 +28,23 @@ def test_eval_decodes_grades_and_tells(store, capsys):
         assert len(found.rows(trial)) == 3
 
 
+@pytest.mark.parametrize(("lam", "has_kl"), [(0, False), (5, True)])
+def test_eval_ends_with_where_time_and_memory_went(store, capsys, lam, has_kl):
+    rule = f"confidence | swd({lam}) | top(1)"
+    assert main(["eval", *SMALL, "--rule", rule, "--store", str(store)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    head = lines.index("of one example, on average:") + 1
+    names = [name for name in lines[head].split("  ") if name]
+    found = dict(zip(map(str.strip, names), lines[head + 1].split(), strict=True))
+    model, decision, kl, total = (
+        float(found[name]) for name in ("model s", "decision s", "of it KL s", "total s")
+    )
+    assert model + decision == pytest.approx(total, rel=0.02)
+    assert (kl > 0) == has_kl
+    assert kl < decision
+    assert 0 < float(found["memory GB, mean"]) <= float(found["peak"])
+
+
 def test_a_sweep_from_a_file_goes_on_where_it_was(store, tmp_path, capsys):
     file = tmp_path / "mine.toml"
     file.write_text(

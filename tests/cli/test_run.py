@@ -117,7 +117,8 @@ def test_json_tells_the_cost_and_the_settings(run, folder):
     assert (found["eos_found"], found["cut_off"]) == (False, True)
     seconds = found["seconds"]
     assert seconds["total"] == pytest.approx(seconds["model"] + seconds["decision"], abs=1e-5)
-    assert min(seconds.values()) > 0
+    assert min(seconds[name] for name in ("model", "decision")) > 0
+    assert 0 <= seconds["kl"] < seconds["decision"]
     settings = found["settings"]
     expected = {"rule": RULE, "block": 8, "length": 16, "eos": "keep", "seed": 3, "cache": "none"}
     assert {key: settings[key] for key in expected} == expected

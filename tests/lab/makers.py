@@ -33,6 +33,7 @@ def answer(**changes):
         "cut_off": False,
         "seconds_model": 0.3,
         "seconds_decision": 0.1,
+        "seconds_kl": 0.02,
         "seconds_total": 0.4,
         "memory_mean": 1000,
         "memory_peak": 2000,

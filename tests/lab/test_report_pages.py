@@ -160,7 +160,7 @@ def test_the_number_of_comparisons_and_their_correction_are_said():
 
 def test_every_counter_of_a_trial_is_in_its_table():
     counters = {"nfe": 20, "nfe_eos": 5, "tokens": 8, "written": 40, "eos_share": 0.3,
-                "cut_off": True, "seconds_model": 3.0, "seconds_decision": 1.0,
+                "cut_off": True, "seconds_model": 3.0, "seconds_decision": 1.0, "seconds_kl": 0.5,
                 "seconds_total": 4.0, "memory_mean": 2e9, "memory_peak": 3e9}  # fmt: skip
     found = Summary.of(trial(), rows_of([(True, False, counters), (False, False, counters)]))
     seen = read_page([found])
@@ -170,8 +170,9 @@ def test_every_counter_of_a_trial_is_in_its_table():
          "5.0", "2.00", "1.60", "8.0", "30.0", "100.0"]
     ]  # fmt: skip
     assert costs.rows == [
-        ["confidence | top(1) full window", "20.0", "3.00", "1.00", "4.00", "25.0", "2.00", "3.00"]
-    ]
+        ["confidence | top(1) full window", "20.0", "3.00", "1.00", "0.500", "4.00", "25.0", "12.5",
+         "2.00", "3.00"]
+    ]  # fmt: skip
 
 
 def test_a_trial_that_is_not_comparable_has_a_reason_instead_of_a_difference():

@@ -70,6 +70,14 @@ def test_what_is_not_alike_is_not_compared(other, reason):
 def test_the_record_holds_every_figure():
     record = summary([True, False]).record()
     assert record["acc"] == 0.5
-    assert record["seconds"] == {"model": 0.3, "decision": 0.1, "total": 0.4}
+    assert record["seconds"] == {"model": 0.3, "decision": 0.1, "kl": 0.02, "total": 0.4}
     assert record["memory"] == {"mean": 1000, "peak": 2000}
     assert record["eos_share"] == 0.75
+
+
+def test_answers_from_before_the_kl_was_timed_have_no_time_of_it():
+    found = summary([True, False])
+    del found.rows[0].answer["seconds_kl"]
+    assert found.seconds("kl") is None
+    assert found.seconds("model") == 0.3
+    assert found.record()["seconds"]["kl"] is None

@@ -25,7 +25,8 @@ TABLE = {
     "length": 16,
     "limit": 5,
 }
-TIMES = {"seconds_model", "seconds_decision", "seconds_total", "memory_mean", "memory_peak"}
+TIMES = {"seconds_model", "seconds_decision", "seconds_kl", "seconds_total", "memory_mean",
+         "memory_peak"}  # fmt: skip
 
 
 class Counter:

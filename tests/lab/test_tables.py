@@ -6,7 +6,7 @@ import pytest
 
 from lab.makers import trial
 from lab.stores import fill, rich, solved
-from unmask.lab.tables import WIDTH, plain_table
+from unmask.lab.tables import WIDTH, efficiency_table, plain_table
 
 
 @pytest.fixture
@@ -108,3 +108,21 @@ def test_names_cannot_command_the_terminal(file):
 def test_no_trials_are_no_lines(file):
     fill(file, {})
     assert plain_table(file, []) == []
+
+
+def test_the_efficiency_table_has_the_columns_of_the_papers(file):
+    spent = {"seconds_model": 3.0, "seconds_decision": 1.0, "seconds_kl": 0.04,
+             "seconds_total": 4.0, "memory_mean": 2e9}  # fmt: skip
+    outcomes = [(True, {**spent, "nfe": 10, "memory_peak": peak}) for peak in (2.5e9, 3e9)]
+    each = trial(rule="confidence | swd(5) | eb(0.1)")
+    head, line = efficiency_table(fill(file, {each: outcomes}), each)
+    assert " ".join(head.split()) == (
+        "NFE model s decision s of it KL s total s KL % memory GB, mean peak"
+    )
+    assert line.split() == ["10.0", "3.00", "1.00", "0.0400", "4.00", "1.0", "2.00", "3.00"]
+    assert len(head) == len(line) <= WIDTH
+
+
+def test_a_trial_without_a_verdict_has_no_efficiency(file):
+    each = trial()
+    assert efficiency_table(fill(file, {each: solved("?")}), each) == []

@@ -71,7 +71,7 @@ def run_settings(arguments: argparse.Namespace, settings: Any) -> int:
     from unmask.lab.cost import estimate
     from unmask.lab.run import check_graders
     from unmask.lab.run import run as run_all
-    from unmask.lab.tables import plain_table
+    from unmask.lab.tables import efficiency_table, plain_table
     from unmask.lab.work import plan
 
     options = options_of(arguments)
@@ -86,6 +86,10 @@ def run_settings(arguments: argparse.Namespace, settings: Any) -> int:
             left = run_all(works, options, tools, bars)
     for line in plain_table(options.store, [work.trial for work in works]):
         print(line)
+    if len(works) == 1:
+        print("\nof one example, on average:")
+        for line in efficiency_table(options.store, works[0].trial):
+            print(line)
     if left:
         print(f"\n{left} examples are in the hands of other workers; run again when they are done")
         return 1

@@ -107,6 +107,7 @@ def record_of(
         "cut_off": answer.cut_off,
         "seconds_model": round(answer.seconds.model, 6),
         "seconds_decision": round(answer.seconds.decision, 6),
+        "seconds_kl": round(answer.seconds.kl, 6),
         "seconds_total": round(answer.seconds.total, 6),
     }
 
@@ -127,6 +128,9 @@ class _Watch:
     written: dict[int, list[int]] = field(default_factory=dict)
     _memory: dict[int, _Memory] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        memory_in_use(self.model.device)  # a peak of loading the model is nobody's
+
     def __call__(self, step: Step) -> None:
         now, peak = memory_in_use(self.model.device)
         for key in step.keys:
@@ -144,14 +148,27 @@ class _Watch:
 
 
 def memory_in_use(device: torch.device) -> tuple[int, int]:
-    """Bytes now and at the most since the last time: of the GPU, or of this process."""
+    """Bytes now and at the most since the last time: of the GPU, or of this process.
+
+    Where the system keeps no peak that can be set back, it is what is in use now.
+    """
     if device.type == "cuda":
         peak = torch.cuda.max_memory_allocated(device)
         torch.cuda.reset_peak_memory_stats(device)
         return torch.cuda.memory_allocated(device), peak
     try:
+        status = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # the peak begins anew
+    except OSError:
+        return _resident(), _resident()
+    found = dict(re.findall(r"^(VmRSS|VmHWM):\s+(\d+) kB$", status, re.MULTILINE))
+    used = int(found.get("VmRSS", 0)) * 1024
+    return used, max(used, int(found.get("VmHWM", 0)) * 1024)
+
+
+def _resident() -> int:
+    try:
         pages = int(Path("/proc/self/statm").read_bytes().split()[1])
     except OSError:
-        return 0, 0
-    used = pages * os.sysconf("SC_PAGE_SIZE")
-    return used, used
+        return 0
+    return pages * os.sysconf("SC_PAGE_SIZE")

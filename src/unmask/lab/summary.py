@@ -50,6 +50,16 @@ class Summary:
     def mean(self, name: str) -> float:
         return fmean(self.values(name))
 
+    def seconds(self, name: str) -> float | None:
+        """Mean of an example: model, decision, kl or total; None where some were not timed so."""
+        counter = f"seconds_{name}"
+        return self.mean(counter) if all(counter in row.answer for row in self.rows) else None
+
+    @property
+    def memory(self) -> tuple[float, float]:
+        """Mean and peak, in bytes."""
+        return self.mean("memory_mean"), max(self.values("memory_peak"))
+
     @cached_property
     def rates(self) -> dict[str, float]:
         """Tokens per forward, nominal and effective: mean of ratios, and ratio of sums."""
@@ -80,13 +90,8 @@ class Summary:
             "tokens_per_forward": self.rates,
             "eos_share": self.mean("eos_share"),
             "cut_off": self.mean("cut_off"),
-            "seconds": {
-                name: self.mean(f"seconds_{name}") for name in ("model", "decision", "total")
-            },
-            "memory": {
-                "mean": self.mean("memory_mean"),
-                "peak": max(self.values("memory_peak")),
-            },
+            "seconds": {name: self.seconds(name) for name in ("model", "decision", "kl", "total")},
+            "memory": dict(zip(("mean", "peak"), self.memory, strict=True)),
         }
 
 

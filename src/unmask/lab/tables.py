@@ -6,7 +6,16 @@ import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 
-from unmask.lab.report.wording import clean, counted, number, percent, span
+from unmask.lab.report.wording import (
+    clean,
+    counted,
+    gigabytes,
+    number,
+    percent,
+    seconds,
+    share,
+    span,
+)
 from unmask.lab.store import Store
 from unmask.lab.summary import Summary
 from unmask.lab.trial import Trial
@@ -59,6 +68,32 @@ def plain_table(store_file: Path, trials: list[Trial]) -> list[str]:
         mine = [row for row, trial in zip(rows, trials, strict=True) if trial.model == model]
         lines += ["", clean(model)[:WIDTH], *_aligned(mine)]
     return lines[1:]
+
+
+def efficiency_table(store_file: Path, trial: Trial) -> list[str]:
+    """Where the time of an example went, and its memory: the columns of the paper's table."""
+    with Store(store_file, create=False) as store:
+        rows = store.rows(trial)
+    if not any(row.grade is not None for row in rows):
+        return []
+    found = Summary.of(trial, rows)
+    total, (mean, peak) = found.seconds("total"), found.memory
+    figures = {
+        "NFE": number(found.mean("nfe")),
+        "model s": seconds(found.seconds("model")),
+        "decision s": seconds(found.seconds("decision")),
+        "of it KL s": seconds(found.seconds("kl")),
+        "total s": seconds(total),
+        "KL %": share(found.seconds("kl"), total),
+        "memory GB, mean": gigabytes(mean),
+        "peak": gigabytes(peak),
+    }
+    widths = {name: max(len(name), len(text)) for name, text in figures.items()}
+    lines = (figures.keys(), figures.values())
+    return [
+        "  ".join(text.rjust(width) for text, width in zip(line, widths.values(), strict=True))
+        for line in lines
+    ]
 
 
 def _bare(trial: Trial, trials: Sequence[Trial]) -> dict[str, str]:

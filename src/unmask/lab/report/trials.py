@@ -7,13 +7,14 @@ from unmask.lab.report.blocks import Block, Cell, Section, Table, Text, cells, c
 from unmask.lab.report.findings import Findings, Model
 from unmask.lab.report.panels import Exam, Setting
 from unmask.lab.report.reading import read
-from unmask.lab.report.wording import gigabytes, number, percent, seconds, span
+from unmask.lab.report.wording import gigabytes, number, percent, seconds, share, span
 from unmask.lab.summary import Summary
 
 SHARES = (
     "Seconds are of one example: of a batch, its share of every forward that it took part in. The "
-    "decision is all that is not the model's forward: reductions, KL, ranking and bookkeeping. "
-    "Memory is the graphics card's where one was used, else that of the process."
+    "decision is all that is not the model's forward: reductions, KL, ranking and bookkeeping. The "
+    "KL's part of it is what a pass over the logits takes longer with a KL than without. Memory is "
+    "the graphics card's where one was used, else that of the process."
 )
 PAPERS = "The paper's KL time is the divergence alone; its hardware and batch size may not be ours."
 
@@ -38,8 +39,8 @@ def costs(findings: Findings) -> Section:
         for each in members:
             machine = (Cell(findings.results.machines_of(each)),) if several else ()
             rows.append((_head(each, findings), *_costs(each), *machine))
-        names = ["rule", "NFE", "model s", "decision s", "total s", "decision %", "memory GB, mean",
-                 "peak"] + ["machine"] * several  # fmt: skip
+        names = ["rule", "NFE", "model s", "decision s", "KL s", "total s", "decision %", "KL %",
+                 "memory GB, mean", "peak"] + ["machine"] * several  # fmt: skip
         found.append(Table(_caption(findings, model, exam), columns(*names), tuple(rows)))
         if model.counterpart == LLADA and exam.task == "humaneval":
             found.append(_paper(exam.length))
@@ -90,16 +91,10 @@ def _counters(each: Summary) -> tuple[Cell, ...]:
 
 
 def _costs(each: Summary) -> tuple[Cell, ...]:
-    model, decision, total = (each.mean(f"seconds_{n}") for n in ("model", "decision", "total"))
-    return cells(
-        number(each.mean("nfe")),
-        seconds(model),
-        seconds(decision),
-        seconds(total),
-        percent(decision / total) if total else "–",
-        gigabytes(each.mean("memory_mean")),
-        gigabytes(max(each.values("memory_peak"))),
-    )
+    spent = {name: each.seconds(name) for name in ("model", "decision", "kl", "total")}
+    shares = [share(spent[part], spent["total"]) for part in ("decision", "kl")]
+    memory = [gigabytes(size) for size in each.memory]
+    return cells(number(each.mean("nfe")), *map(seconds, spent.values()), *shares, *memory)
 
 
 def _paper(length: int) -> Table:

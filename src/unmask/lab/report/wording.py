@@ -40,8 +40,15 @@ def number(value: float | None, digits: int = 1) -> str:
     return NONE if value is None else f"{value:.{digits}f}"
 
 
-def seconds(value: float) -> str:
-    """Three figures: 0.0123, 7.75, 1234"""
+def share(part: float | None, whole: float | None) -> str:
+    """Of a whole, in percent: 67.3, or a dash where it is not known."""
+    return percent(part / whole) if whole and part is not None else NONE
+
+
+def seconds(value: float | None) -> str:
+    """Three figures: 0.0123, 7.75, 1234; 0 is nothing at all."""
+    if not value:
+        return NONE if value is None else "0"
     if value >= 100:
         return f"{value:.0f}"
     return f"{value:.2f}" if value >= 1 else f"{value:#.3g}"

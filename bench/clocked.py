@@ -1,0 +1,43 @@
+"""A model that tells where the processor's time went: trunk, and head."""
+
+from __future__ import annotations
+
+import time
+
+from torch import Tensor
+
+from unmask.models.base import Canvas, Denoiser, Hidden
+
+
+class Clocked:
+    """The model unchanged; `lap` tells what was spent since it was last asked.
+
+    The head of a forward is its first call, over the masked positions; a window that opens behind
+    them is `more`.
+    """
+
+    def __init__(self, model: Denoiser) -> None:
+        self.model, self.spec, self.device = model, model.spec, model.device
+        self.lap()
+
+    def lap(self) -> dict[str, float]:
+        """Seconds of trunk, head and more, and over how many positions the head ran."""
+        found = getattr(self, "_spent", {})
+        self._spent = {"trunk": 0.0, "head": 0.0, "more": 0.0, "positions": 0.0}
+        return found
+
+    def trunk(self, canvas: Canvas) -> Hidden:
+        begin = time.process_time()
+        hidden = self.model.trunk(canvas)
+        self._spent["trunk"] += time.process_time() - begin
+        self._part = "head"
+        return hidden
+
+    def head(self, hidden: Hidden, rows: Tensor, positions: Tensor) -> Tensor:
+        begin = time.process_time()
+        logits = self.model.head(hidden, rows, positions)
+        self._spent[self._part] += time.process_time() - begin
+        if self._part == "head":
+            self._spent["positions"] += len(rows)
+        self._part = "more"
+        return logits

@@ -1,0 +1,172 @@
+"""The measurements run, compare equal results, and tell what they found; how long is not tested."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from bench import batching, growth, models, startup, swd
+from bench.all import columns_of, flat
+from bench.measure import Bench, Column, by_turns, least, main, ratio, side_by_side, table
+
+BENCHES = (models, swd, batching, startup, growth)
+TINY = {
+    models: models.Size(1, 64, prompt=4, length=8, block=4, steps=4, rounds=1, memory=False),
+    swd: swd.Size((swd.Shape(1, 64, 512),), prompt=4, length=8, blocks=(None, 4), forwards=4,
+                  rounds=1),
+    batching: batching.Size(requests=4, batches=(2,), mixes=("mixed",), rounds=1),
+    startup: startup.Size(1, False, processes=("import torch", "unmask --help")),
+    growth: growth.Size(1, 64, prompt=4, lengths=(8, 16), blocks=(None, 4), forwards=2, rounds=1),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("module", BENCHES, ids=lambda module: module.BENCH.name)
+def test_a_bench_fills_every_column_of_its_table(module):
+    rows = module.run(size=TINY[module])
+    optional = {"naive_extra_mb", "unmask_extra_mb", "leaner"}
+    for row in rows:
+        assert {column.key for column in module.BENCH.columns} - optional <= row.keys()
+    _, *lines = table(module.BENCH.columns, rows)
+    assert len(lines) == len(rows) > 0
+    assert json.loads(json.dumps(rows)) == rows
+    assert module.BENCH.name == module.__name__.removeprefix("bench.")
+    assert f"python -m {module.__name__}" in module.__doc__
+
+
+def test_a_naive_loop_that_writes_other_tokens_is_an_error(monkeypatch):
+    monkeypatch.setitem(models.METHODS, "naive", lambda *_: torch.zeros(12))
+    with pytest.raises(AssertionError, match="the tokens differ"):
+        models.run(size=TINY[models])
+
+
+def test_swd_and_lam_0_must_compute_as_much(monkeypatch):
+    plain = swd.steps
+
+    def longer(model, size, block, lam, divided=None):
+        return plain(model, replace(size, forwards=2 if lam else 4), block, lam, divided)
+
+    monkeypatch.setattr(swd, "steps", longer)
+    with pytest.raises(AssertionError, match="differ in what they compute"):
+        swd.run(size=TINY[swd])
+
+
+def test_a_way_of_batching_that_gives_other_results_is_an_error(monkeypatch):
+    def wrong(model, todo, batch):
+        for result in batching.continuous(model, todo, batch):
+            yield replace(result, canvas=result.canvas + 1)
+
+    monkeypatch.setitem(batching.WAYS, "waiting", wrong)
+    with pytest.raises(AssertionError, match="other tokens"):
+        batching.run(size=TINY[batching])
+
+
+def test_rows_that_are_done_stay_in_the_forward_only_where_they_are_meant_to():
+    model, tokenizer = batching.load("embedded")
+    todo = batching.requests(model, tokenizer, replace(TINY[batching], requests=3), "mixed")
+    forwards = {}
+    for name, way in batching.WAYS.items():
+        counting = Counting(model)
+        nfe = [result.nfe for result in way(counting, todo, 3)]
+        forwards[name] = counting.rows
+    assert len(set(nfe)) > 1
+    assert forwards["whole"] == [3] * max(nfe)
+    assert sum(forwards["waiting"]) == sum(forwards["continuous"]) == sum(nfe)
+
+
+class Counting:
+    """A model that notes how many rows each forward has."""
+
+    def __init__(self, model):
+        self.model, self.spec, self.device, self.rows = model, model.spec, model.device, []
+
+    def trunk(self, canvas):
+        self.rows.append(len(canvas.tokens))
+        return self.model.trunk(canvas)
+
+    def head(self, *cells):
+        return self.model.head(*cells)
+
+
+def test_methods_take_turns_and_the_first_round_is_not_counted():
+    calls = []
+    taken = by_turns({name: lambda name=name: calls.append(name) for name in "ab"}, 2)
+    assert calls == ["b", "a", "a", "b", "b", "a"]
+    assert [len(seconds) for seconds in taken.values()] == [2, 2]
+    assert ratio({"a": [2.0, 9.0, 4.0], "b": [1.0, 3.0, 1.0]}, "a", "b") == 3.0
+
+
+def test_runs_side_by_side_are_advanced_by_turns_to_their_ends():
+    seen = []
+
+    def counted(name, steps):
+        for step in range(steps):
+            seen.append(f"{name}{step}")
+            yield step
+
+    shown = []
+    taken = side_by_side(
+        {"a": counted("a", 2), "b": counted("b", 3)}, lambda *step: shown.append(step)
+    )
+    assert {name: len(steps) for name, steps in taken.items()} == {"a": 2, "b": 3}
+    assert seen == ["a0", "b0", "b1", "a1", "b2"]
+    assert shown == [("a", 0), ("b", 0), ("b", 1), ("a", 1), ("b", 2)]
+    assert least([[3.0, 1.0], [2.0, 5.0]]) == 3.0
+
+
+def test_a_bench_prints_a_table_and_writes_its_figures_with_the_machine(
+    tmp_path: Path, monkeypatch, capsys
+):
+    rows = [{"name": "one", "share": 0.014, "times": 3.26}, {"name": "other", "times": 12.0}]
+    columns = (Column("name", "which"), Column("share", "share", ".1%"),
+               Column("times", "faster", ".1f", "x"))  # fmt: skip
+    file = tmp_path / "found.json"
+    monkeypatch.setattr(sys, "argv", ["bench", "--short", "--json", str(file)])
+    threads = torch.get_num_threads()
+    try:
+        main(Bench("some", "A title", columns, lambda short: rows if short else []))
+    finally:
+        torch.set_num_threads(threads)
+    assert capsys.readouterr().out == (
+        "A title\nwhich  share  faster\none     1.4%    3.3x\nother          12.0x\n"
+    )
+    found = json.loads(file.read_text())
+    assert found["rows"] == rows
+    assert found["command"] == "python -m bench.some --short"
+    assert found["environment"]["threads"] == 1
+
+
+def test_nested_records_become_rows_with_a_column_for_every_key():
+    nested = {
+        "rows": 64,
+        "results": [{"dtype": "a", "seconds": {"x": 1.0, "y": 2.0}}, {"dtype": "b"}],
+    }
+    rows = list(flat(nested))
+    assert rows == [
+        {"rows": 64, "dtype": "a", "seconds_x": 1.0, "seconds_y": 2.0},
+        {"rows": 64, "dtype": "b"},
+    ]
+    assert list(flat([{"n": 1, "methods": [{"m": "x"}, {"m": "y"}]}, {"n": 2, "methods": []}])) == [
+        {"n": 1, "m": "x"},
+        {"n": 1, "m": "y"},
+    ]
+    assert [(c.key, c.title, c.form) for c in columns_of(rows)][:3] == [
+        ("rows", "rows", ""), ("dtype", "dtype", ""), ("seconds_x", "seconds x", ".3g")
+    ]  # fmt: skip
+
+
+def test_the_page_of_benchmarks_shows_what_was_measured_last():
+    docs = Path(__file__).parents[1] / "docs"
+    sys.path.insert(0, str(docs.parent / "tools"))
+    try:
+        from benchmarks import benchmarks
+    finally:
+        sys.path.pop(0)
+    page = (docs / "benchmarks.md").read_text()
+    assert benchmarks(page, docs / "benchmarks.json") == page
+    for module in BENCHES:
+        assert f"`python -m {module.__name__} --short`" in page

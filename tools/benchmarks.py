@@ -1,0 +1,48 @@
+"""The measured part of docs/benchmarks.md, from docs/benchmarks.json (see bench/all.py)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from figures import between
+
+
+def benchmarks(page: str, results: Path) -> str:
+    """The page with its measured part made anew."""
+    return between(page, _parts(json.loads(results.read_text(encoding="utf-8"))))
+
+
+def _parts(found: dict[str, Any]) -> Iterator[str]:
+    yield f"\n{_machine(found)}"
+    for bench in found["benches"]:
+        yield f"\n## {bench['title']}\n"
+        yield f"{bench['about']}\n"
+        yield f"`{bench['command']}`, {bench['seconds']:.0f} s\n"
+        yield from _table(bench)
+
+
+def _machine(found: dict[str, Any]) -> str:
+    here = found["environment"]
+    commit = f", commit {here['commit']}" if here["commit"] else ""
+    return (
+        f"{here['device']}, {here['cores']} cores, Python {here['python']}, torch {here['torch']}, "
+        f"unmask {here['unmask']}{commit}. It took {found['seconds']:.0f} s; the load of the "
+        f"machine was {here['load']:.1f} when it began."
+    )
+
+
+def _table(bench: dict[str, Any]) -> Iterator[str]:
+    columns, rows = bench["columns"], bench["rows"]
+    words = [any(isinstance(row.get(c["key"]), str) for row in rows) for c in columns]
+    yield f"| {' | '.join(c['title'] for c in columns)} |"
+    yield f"|{'|'.join('---' if left else '---:' for left in words)}|"
+    for row in rows:
+        yield f"| {' | '.join(_cell(c, row.get(c['key'])) for c in columns)} |"
+
+
+def _cell(column: dict[str, str], value: Any) -> str:
+    text = "" if value is None else f"{value:{column['form']}}{column['unit']}"
+    return text.replace("|", "\\|")
