@@ -44,7 +44,8 @@ def decode(
     store.add(work.trial, work.bench.record(work.preset.name))
 
     def claimed() -> Iterator[Request]:
-        for ask in store.missing(work.trial, work.asks):
+        missing = store.missing(work.trial, work.asks)
+        for ask in work.longest_first(missing) if batch_size > 1 else missing:
             if store.claim(work.trial, ask):
                 taken.append(ask)
                 requests.append(work.request(ask))
