@@ -1,25 +1,25 @@
 """The decision step: ours against the paper's listing and two bounds, time and extra memory.
 
-    python -m bench.decision [--rows 64] [--vocabulary 126464] [--dtypes float32 bfloat16] [--json]
-    python -m bench.decision --rows 32 64 256 --vocabulary 32768 126464 152064    the whole grid
+    python -m bench.decision [--short] [--json FILE]
 
-Ratios are what counts: the methods take turns, in one process, on one thread.
+All statistics with the KL, of two steps of random logits; one thread. The methods take turns in one
+process: times are the best of all rounds, ratios the medians over the rounds. Extra memory is how
+far the peak rises in a process of its own. "Exponentials" is a bound in PyTorch: each tensor read
+once with one exponential for each element, in chunks that fit the cache. "Reading" is the bound of
+the memory: both tensors are summed up.
 """
 
 from __future__ import annotations
 
-import argparse
 import itertools
-import json
-import statistics
-import sys
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from bench.common import PeakMemory, in_fresh_process
+from bench.measure import Bench, Column, Row, Taken, main, ratio
 from bench.methods import methods
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
@@ -35,14 +35,17 @@ class Shape:
 
 
 @dataclass(frozen=True)
-class Found:
-    """One method at one shape; the ratios are medians over the rounds, of times side by side."""
+class Size:
+    """The shapes that are crossed."""
 
-    method: str
-    milliseconds: float  # the best
-    faster_than_listing: float
-    slower_than_reading: float
-    extra_megabytes: float | None
+    rows: tuple[int, ...] = (32, 64, 256)
+    vocabularies: tuple[int, ...] = (32768, 126464, 152064)
+    dtypes: tuple[str, ...] = tuple(DTYPES)
+    rounds: int = 5
+    memory: bool = True
+
+
+SHORT = Size(rows=(64,), vocabularies=(126464,))
 
 
 def tensors(shape: Shape) -> tuple[Tensor, Tensor]:
@@ -57,9 +60,10 @@ def tensors(shape: Shape) -> tuple[Tensor, Tensor]:
     return now, then
 
 
-def seconds(shape: Shape, rounds: int) -> dict[str, list[float]]:
+def seconds(shape: Shape, rounds: int) -> Taken:
     """The time of each method in each round, after one that is not counted."""
-    pair, taken = tensors(shape), {name: [] for name in methods()}
+    pair = tensors(shape)
+    taken: Taken = {name: [] for name in methods()}
     for counted in (False, *[True] * rounds):
         for name, method in methods().items():
             begin = time.perf_counter()
@@ -81,60 +85,44 @@ def extra_memory(name: str, shape: Shape) -> int:
     return memory.extra
 
 
-def measure(shape: Shape, rounds: int, memory: bool) -> list[Found]:
-    """Every method at one shape."""
-    taken = seconds(shape, rounds)
-
-    def ratio(above: str, below: str) -> float:
-        pairs = zip(taken[above], taken[below], strict=True)
-        return statistics.median(a / b for a, b in pairs)
-
-    return [
-        Found(
-            name,
-            min(times) * 1e3,
-            ratio("listing", name),
-            ratio(name, "reading"),
-            in_fresh_process(extra_memory, name, shape) / 1e6 if memory else None,
-        )
-        for name, times in taken.items()
-    ]
+def run(short: bool = False, size: Size | None = None) -> list[Row]:
+    """A row for each shape and method."""
+    size = size or (SHORT if short else Size())
+    grid = itertools.product(size.rows, size.vocabularies, size.dtypes)
+    return [row for cell in grid for row in _rows(Shape(*cell), size)]
 
 
-def table(shape: Shape, found: list[Found]) -> str:
-    """The methods of one shape as lines of text."""
-    lines = [f"{shape.rows} rows x {shape.vocabulary} tokens, {shape.dtype}"]
-    lines.append("method             ms   x listing   x reading   extra MB")
-    for one in found:
-        memory = "" if one.extra_megabytes is None else f"{one.extra_megabytes:8.1f}"
-        lines.append(
-            f"{one.method:<13}{one.milliseconds:8.1f}  {one.faster_than_listing:8.1f}x  "
-            f"{one.slower_than_reading:9.1f}x   {memory}"
-        )
-    return "\n".join(lines) + "\n"
+def _rows(shape: Shape, size: Size) -> list[Row]:
+    taken, rows = seconds(shape, size.rounds), []
+    for name, times in taken.items():
+        row: Row = {
+            **vars(shape),
+            "method": name,
+            "milliseconds": min(times) * 1e3,
+            "faster_than_listing": ratio(taken, "listing", name),
+            "slower_than_reading": ratio(taken, name, "reading"),
+        }
+        if size.memory:
+            row["extra_megabytes"] = in_fresh_process(extra_memory, name, shape) / 1e6
+        rows.append(row)
+    return rows
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
-    parser.add_argument("--rows", type=int, nargs="+", default=[64])
-    parser.add_argument("--vocabulary", type=int, nargs="+", default=[126464])
-    parser.add_argument("--dtypes", nargs="+", choices=DTYPES, default=list(DTYPES))
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--no-memory", action="store_true", help="measure the time only")
-    parser.add_argument("--json", action="store_true")
-    arguments = parser.parse_args()
-    torch.set_num_threads(1)
-    grid = itertools.product(arguments.rows, arguments.vocabulary, arguments.dtypes)
-    results = []
-    for shape in itertools.starmap(Shape, grid):
-        found = measure(shape, arguments.rounds, not arguments.no_memory)
-        results.append({**asdict(shape), "methods": [asdict(one) for one in found]})
-        print(table(shape, found), file=sys.stderr if arguments.json else sys.stdout)
-    if arguments.json:
-        print(json.dumps(results, indent=2))
-
+BENCH = Bench(
+    "decision",
+    "The decision step, all statistics with KL (one thread)",
+    (
+        Column("rows", "rows", "d"),
+        Column("vocabulary", "V", ",d"),
+        Column("dtype", "dtype"),
+        Column("method", "method"),
+        Column("milliseconds", "ms", ".1f"),
+        Column("faster_than_listing", "faster than the listing", ".1f", "x"),
+        Column("slower_than_reading", "slower than reading", ".1f", "x"),
+        Column("extra_megabytes", "extra MB", ".1f"),
+    ),
+    run,
+)
 
 if __name__ == "__main__":
-    main()
+    main(BENCH)

@@ -10,12 +10,14 @@ from pathlib import Path
 import pytest
 import torch
 
-from bench import batching, growth, models, startup, swd
-from bench.all import columns_of, flat
+from bench import batching, decision, growth, history, models, startup, swd
+from bench.all import NAMES
 from bench.measure import Bench, Column, by_turns, least, main, ratio, side_by_side, table
 
-BENCHES = (models, swd, batching, startup, growth)
+BENCHES = (decision, models, swd, batching, startup, growth, history)
 TINY = {
+    decision: decision.Size((2,), (512,), ("float32",), rounds=1, memory=False),
+    history: history.Size(2, (None, 4), rounds=1, rows=2, vocabulary=512),
     models: models.Size(1, 64, prompt=4, length=8, block=4, steps=4, rounds=1, memory=False),
     swd: swd.Size((swd.Shape(1, 64, 512),), prompt=4, length=8, blocks=(None, 4), forwards=4,
                   rounds=1),
@@ -26,9 +28,10 @@ TINY = {
 
 
 @pytest.mark.parametrize("module", BENCHES, ids=lambda module: module.BENCH.name)
-def test_a_bench_fills_every_column_of_its_table(module):
+def test_a_bench_fills_every_column_of_its_table(module, monkeypatch):
+    monkeypatch.setattr("bench.methods.KERNELS", ("torch", "native"))  # compiling takes its time
     rows = module.run(size=TINY[module])
-    optional = {"naive_extra_mb", "unmask_extra_mb", "leaner"}
+    optional = {"extra_megabytes", "naive_extra_mb", "unmask_extra_mb", "leaner"}
     for row in rows:
         assert {column.key for column in module.BENCH.columns} - optional <= row.keys()
     _, *lines = table(module.BENCH.columns, rows)
@@ -140,25 +143,6 @@ def test_a_bench_prints_a_table_and_writes_its_figures_with_the_machine(
     assert found["environment"]["threads"] == 1
 
 
-def test_nested_records_become_rows_with_a_column_for_every_key():
-    nested = {
-        "rows": 64,
-        "results": [{"dtype": "a", "seconds": {"x": 1.0, "y": 2.0}}, {"dtype": "b"}],
-    }
-    rows = list(flat(nested))
-    assert rows == [
-        {"rows": 64, "dtype": "a", "seconds_x": 1.0, "seconds_y": 2.0},
-        {"rows": 64, "dtype": "b"},
-    ]
-    assert list(flat([{"n": 1, "methods": [{"m": "x"}, {"m": "y"}]}, {"n": 2, "methods": []}])) == [
-        {"n": 1, "m": "x"},
-        {"n": 1, "m": "y"},
-    ]
-    assert [(c.key, c.title, c.form) for c in columns_of(rows)][:3] == [
-        ("rows", "rows", ""), ("dtype", "dtype", ""), ("seconds_x", "seconds x", ".3g")
-    ]  # fmt: skip
-
-
 def test_the_page_of_benchmarks_shows_what_was_measured_last():
     docs = Path(__file__).parents[1] / "docs"
     sys.path.insert(0, str(docs.parent / "tools"))
@@ -170,3 +154,7 @@ def test_the_page_of_benchmarks_shows_what_was_measured_last():
     assert benchmarks(page, docs / "benchmarks.json") == page
     for module in BENCHES:
         assert f"`python -m {module.__name__} --short`" in page
+
+
+def test_one_command_runs_them_all():
+    assert [f"bench.{name}" for name in NAMES] == [module.__name__ for module in BENCHES]

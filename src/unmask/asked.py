@@ -38,6 +38,7 @@ class Asked:
         block: positions per block, or full; of a block-causal model the width of its attention.
         eos: what the end token means.
         steps: finish within this many forwards.
+        history: how many tokens of the last forward's distributions are kept; None: all.
     """
 
     rule: Rule
@@ -47,6 +48,7 @@ class Asked:
     block: int | Literal["full"] | None = None
     eos: Eos | None = None
     steps: int | None = None
+    history: int | None = None
 
     def decoding(self, shape: Description, infill: bool = False) -> Decoding:
         """Settings and length for this model, checked as far as they can be without a prompt."""
@@ -59,7 +61,8 @@ class Asked:
         if self.block is None and block is not None and (infill or block > length):
             block = None  # a recipe's block is no more than a habit
         eos = self.recipe.eos if self.eos is None else self.eos
-        return Decoding(Settings(self.rule, block, eos, self.sampling, self.steps), length, spec)
+        settings = Settings(self.rule, block, eos, self.sampling, self.steps, history=self.history)
+        return Decoding(settings, length, spec)
 
     def _block(self, own: int | None) -> int | None:
         """The block as asked for, else the block-causal model's own, else the recipe's."""

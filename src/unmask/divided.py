@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from unmask.reduce import Previous, Stats, reduce
+from unmask.sparse import SparsePrevious
 from unmask.view import KL
 
 EVERY = 16  # passes with a KL to one that is made again without it
@@ -67,7 +68,11 @@ class Divided:
         self._until_probe = 0
 
     def __call__(
-        self, logits: Tensor, previous: Previous | None, kl: frozenset[KL], uniform_start: bool
+        self,
+        logits: Tensor,
+        previous: Previous | SparsePrevious | None,
+        kl: frozenset[KL],
+        uniform_start: bool,
     ) -> Stats:
         if not kl:
             return reduce(logits, previous, kl, uniform_start)

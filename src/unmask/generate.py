@@ -161,6 +161,7 @@ class Answer:
     eos_found: bool
     cut_off: bool  # a continuation that did not end within its length
     seconds: Seconds  # of a batch, this row's share of every forward it took part in
+    kl_error: float = 0.0  # of a sparse history: how much higher a KL may be than was computed
 
     @classmethod
     def of(cls, result: Result, tokenizer: Tokenizer, infill: bool, seconds: Seconds) -> Answer:
@@ -177,6 +178,7 @@ class Answer:
             found,
             not found and not infill,
             seconds,
+            result.kl_error,
         )
 
     @property
@@ -195,7 +197,10 @@ class Answer:
             "kl": round(self.seconds.kl, 6),
             "total": round(self.seconds.total, 6),
         }
-        return {**vars(self), "tokens_per_forward": self.tokens_per_forward, "seconds": seconds}
+        found = {**vars(self), "tokens_per_forward": self.tokens_per_forward, "seconds": seconds}
+        if not self.kl_error:
+            del found["kl_error"]
+        return found
 
 
 def generate(

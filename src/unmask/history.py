@@ -7,6 +7,7 @@ from torch import Tensor
 
 from unmask.models.base import ship
 from unmask.reduce import Previous, divergence
+from unmask.sparse import Likeliest, SparsePrevious
 from unmask.state import State
 from unmask.view import KL
 
@@ -22,22 +23,27 @@ def cells_where(mask: Tensor) -> Where:
 class History:
     """Logits by cell: `state.slot` says where a cell's lie, -1 that there are none.
 
-    Nothing is copied from step to step: the logits of a forward are kept whole until the next.
+    Nothing is copied from step to step: the logits of a forward are kept whole until the next. With
+    `keep` they are not: so many of the likeliest tokens are, and `suppressed` never has any mass.
     """
 
-    def __init__(self) -> None:
-        self.last: Tensor | None = None  # [M, V] of the last forward
+    def __init__(self, keep: int | None = None, suppressed: tuple[int, ...] = ()) -> None:
+        self.keep, self.suppressed = keep, suppressed
+        self.last: Tensor | Likeliest | None = None  # [M, V] of the last forward
         self.at_commit: Tensor | None = None  # [M, V], by `state.anchor`
 
-    def previous(self, state: State, where: Where) -> Previous | None:
+    def previous(self, state: State, where: Where) -> Previous | SparsePrevious | None:
         """What these cells looked like one forward ago."""
         if self.last is None:
             return None
+        if isinstance(self.last, Likeliest):
+            slot = ship(state.slot[where], self.last.tokens.device)
+            return SparsePrevious(self.last, slot, self.suppressed)
         return Previous(self.last, ship(state.slot[where], self.last.device))
 
     def push(self, state: State, where: Where, logits: Tensor) -> None:
         """Keep this forward's logits for the next; anything older is no history."""
-        self.last = logits
+        self.last = self._kept(logits)
         state.slot.fill_(-1)
         state.slot[where] = torch.arange(len(logits))
 
@@ -45,15 +51,25 @@ class History:
         """Add cells of the same forward: a window that was opened after it."""
         assert self.last is not None
         used = (state.slot >= 0) & state.masked
-        old = _rows(self.last, state.slot[used])
+        known, new = state.slot[used], self._kept(logits)
         state.slot.fill_(-1)
-        state.slot[used] = torch.arange(len(old))
-        state.slot[where] = torch.arange(len(old), len(old) + len(logits))
-        self.last = torch.cat([old, logits]) if len(old) else logits
+        state.slot[used] = torch.arange(len(known))
+        state.slot[where] = torch.arange(len(known), len(known) + len(logits))
+        if not len(known):
+            self.last = new
+        elif isinstance(self.last, Likeliest):
+            assert isinstance(new, Likeliest)
+            old = self.last.rows(ship(known, self.last.tokens.device))
+            self.last = Likeliest.joined([old, new])
+        else:
+            self.last = torch.cat([_rows(self.last, known), logits])
+
+    def _kept(self, logits: Tensor) -> Tensor | Likeliest:
+        return logits if self.keep is None else Likeliest.of(logits, self.keep, self.suppressed)
 
     def anchor(self, state: State, cells: Where) -> None:
         """Remember how cells that are committed now looked."""
-        assert self.last is not None
+        assert isinstance(self.last, Tensor)  # settings with drift keep all of it
         new = _rows(self.last, state.slot[cells])
         used = state.anchor >= 0
         held = new[:0] if self.at_commit is None else _rows(self.at_commit, state.anchor[used])

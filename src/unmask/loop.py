@@ -132,6 +132,7 @@ def decode(
     eos: Eos = "keep",
     sampling: Sampling | None = None,
     steps: int | None = None,
+    history: int | None = None,
     seed: int = 0,
 ) -> Result:
     """Continue one prompt (token ids) by `length` tokens.
@@ -146,9 +147,10 @@ def decode(
         eos: keep, suppress, last, stop, block or fill; see `Settings`.
         sampling: temperature, top-p and top-k; greedy by default.
         steps: finish within this many forwards.
+        history: keep so many tokens of the last forward's distributions, not all; see `Settings`.
         seed: of every random choice in this row.
     """
-    settings = _settings(rule, block, eos, sampling, steps, length)
+    settings = _settings(rule, block, eos, sampling, steps, history, length)
     spec = _as_denoiser(model).spec
     return _drain(model, [prompt_request(spec, prompt, length, settings, seed)], 1)[0]
 
@@ -162,10 +164,11 @@ def infill(
     eos: Eos = "keep",
     sampling: Sampling | None = None,
     steps: int | None = None,
+    history: int | None = None,
     seed: int = 0,
 ) -> Result:
     """Fill the masks of a canvas, wherever they stand; the knobs are those of `decode`."""
-    settings = _settings(rule, block, eos, sampling, steps, 0)
+    settings = _settings(rule, block, eos, sampling, steps, history, 0)
     return _drain(model, [infill_request(_as_denoiser(model).spec, canvas, settings, seed)], 1)[0]
 
 
@@ -179,6 +182,7 @@ def decode_many(
     eos: Eos = "keep",
     sampling: Sampling | None = None,
     steps: int | None = None,
+    history: int | None = None,
     seed: int = 0,
     batch_size: int = 8,
 ) -> list[Result]:
@@ -188,7 +192,7 @@ def decode_many(
     batch and the next prompt takes its place; the longest go first, so that neighbours are alike
     and little is padded. Prompt i uses the seed `seed + i`.
     """
-    settings = _settings(rule, block, eos, sampling, steps, length)
+    settings = _settings(rule, block, eos, sampling, steps, history, length)
     spec = _as_denoiser(model).spec
     requests = [
         prompt_request(spec, prompt, length, settings, seed + i) for i, prompt in enumerate(prompts)
@@ -202,6 +206,7 @@ def _settings(
     eos: Eos,
     sampling: Sampling | None,
     steps: int | None,
+    history: int | None,
     length: int,
 ) -> Settings:
     if isinstance(rule, str):
@@ -209,7 +214,8 @@ def _settings(
         if named is not None and block is None and (named.block or 0) < length:
             block = named.block
         rule = Rule.parse(rule)
-    return Settings(rule, block, eos, Sampling() if sampling is None else sampling, steps)
+    drawn = Sampling() if sampling is None else sampling
+    return Settings(rule, block, eos, drawn, steps, history=history)
 
 
 def _as_denoiser(model: Denoiser) -> Denoiser:

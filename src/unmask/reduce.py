@@ -10,6 +10,7 @@ from torch import Tensor
 
 from unmask.kernels import backend, backends, reduce_rows, use
 from unmask.kernels.common import NO_HISTORY, UNIFORM, Rows, Stats, chunks, working_dtype
+from unmask.sparse import SparsePrevious, compare
 from unmask.view import ABSENT, KL
 
 __all__ = ["Previous", "Stats", "Transform", "backend", "backends", "chunks", "divergence"]
@@ -30,7 +31,7 @@ class Previous:
 @torch.no_grad()
 def reduce(
     logits: Tensor,
-    previous: Previous | None = None,
+    previous: Previous | SparsePrevious | None = None,
     kl: frozenset[KL] = frozenset(),
     uniform_start: bool = False,
     transform: Transform | None = None,
@@ -44,7 +45,7 @@ def reduce(
 
     Args:
         logits: [N, V], any floating dtype.
-        previous: the logits one forward ago; rows without any get D = 0.
+        previous: the logits one forward ago, or what is kept of them; rows without any get D = 0.
         kl: which directions of the instability to compute.
         uniform_start: rows without history are compared with the uniform distribution.
         transform: changes a chunk before it is scored (temperature, credit, EOS last); it
@@ -54,6 +55,8 @@ def reduce(
     assert not (kl and transform), "the instability is of the model's own distribution"
     if transform:
         return _transformed(logits, transform, tokens)
+    if isinstance(previous, SparsePrevious):
+        return _sparsely(logits, previous, kl, uniform_start, tokens)
     slot = _slots(logits, previous, uniform_start) if kl else None
     past = previous.logits if previous and slot is not None else None
     found = reduce_rows(Rows(logits, past, slot, tokens, kl, uniform_start))
@@ -69,6 +72,27 @@ def divergence(first: Tensor, second: Tensor) -> Tensor:
     """KL(softmax(first) || softmax(second)) of N pairs of rows, >= 0: [N, V] x 2 -> [N]."""
     slot = torch.arange(len(first), device=first.device)
     return reduce_rows(Rows(first, second, slot, kl=frozenset({"cur_prev"}))).kl_cur_prev
+
+
+def _sparsely(
+    logits: Tensor,
+    previous: SparsePrevious,
+    kl: frozenset[KL],
+    uniform_start: bool,
+    tokens: Tensor | None,
+) -> Stats:
+    """The same where only the likeliest tokens of the last forward are known."""
+    new = reduce(logits, None, kl if uniform_start else frozenset(), uniform_start, tokens=tokens)
+    if not kl:
+        return new
+    found, known = compare(logits, previous, kl), previous.slot >= 0
+    both = {"prev_cur": found.kl_prev_cur, "cur_prev": found.kl_cur_prev}
+    starts = {"prev_cur": new.kl_prev_cur, "cur_prev": new.kl_cur_prev}
+    laid = {
+        f"kl_{name}": torch.where(known, both[name], starts[name]) if uniform_start else both[name]
+        for name in kl
+    }
+    return replace(new, **laid, kl_error=found.error)
 
 
 def _slots(logits: Tensor, previous: Previous | None, uniform_start: bool) -> Tensor | None:

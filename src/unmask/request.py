@@ -33,6 +33,9 @@ class Settings:
         sampling: how tokens are drawn.
         steps: finish within this many forwards, committing more per step where needed.
         allow_mask: let the model predict the mask token; nobody wants that but for comparison.
+        history: compare with so many of the likeliest tokens of the last forward and the mass of
+            the others, instead of keeping all its logits: less memory, and a KL that may be too
+            low by what `Result.kl_error` says.
     """
 
     rule: Rule
@@ -41,6 +44,7 @@ class Settings:
     sampling: Sampling = field(default_factory=Sampling)
     steps: int | None = None
     allow_mask: bool = False
+    history: int | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.sampling, Sampling):
@@ -49,13 +53,21 @@ class Settings:
             )
         if not isinstance(self.rule, Rule):
             raise RequestError(f"rule must be a Rule, such as Rule.parse(text), got {self.rule!r}")
-        _check_whole(block=self.block, steps=self.steps)
+        _check_whole(block=self.block, steps=self.steps, history=self.history)
         if self.block is not None and self.block < 1:
             raise RequestError(
                 f"block must be >= 1, or left out for the full window, got {self.block}"
             )
         if self.steps is not None and self.steps < 1:
             raise RequestError(f"steps must be >= 1, or left out for no limit, got {self.steps}")
+        if self.history is not None and self.history < 1:
+            raise RequestError(
+                f"history must keep >= 1 token, or be left out to keep all, got {self.history}"
+            )
+        if self.history is not None and self.rule.needs.drift:
+            raise RequestError(
+                "revoke compares with all logits at commit; leave out history, or revoke"
+            )
         if self.eos not in get_args(Eos):
             raise UnknownName("EOS policy", str(self.eos), get_args(Eos))
 

@@ -21,6 +21,7 @@ class Result:
     nfe: int  # forwards over the full window
     nfe_eos: int  # forwards until everything up to the first EOS was fixed
     stop_ids: tuple[int, ...] = ()
+    kl_error: float = 0.0  # of a sparse history: how much higher a KL may be than was computed
 
     @property
     def ids(self) -> list[int]:

@@ -22,12 +22,13 @@ from unmask.results import CellLogits, Result, Step
 from unmask.rules import Decision
 from unmask.scoring import scored
 from unmask.select import best_first, first_in
+from unmask.sparse import SparsePrevious
 from unmask.state import State
 from unmask.view import ABSENT, KL, View
 from unmask.windows import forwards_here, in_window, open_windows
 
 # What makes the pass over the logits: `reduce`, or something around it that watches.
-Reducer = Callable[[Tensor, Previous | None, frozenset[KL], bool], Stats]
+Reducer = Callable[[Tensor, Previous | SparsePrevious | None, frozenset[KL], bool], Stats]
 
 _IDENTITIES = itertools.count()
 MOST_IDLE = 4096  # forwards without a commitment before a row is given up
@@ -50,7 +51,7 @@ class Rows:
         self.settings = settings
         self.needs = settings.rule.needs
         self.block = settings.block or self.spec.block
-        self.history = History()
+        self.history = History(settings.history, self._suppressed)
         self.keys: list[int] = []
         self.lengths: list[int | None] = []  # how much of its answer each row was asked for
         self.identities: list[int] = []  # of the rows, for caches: never used twice
@@ -58,6 +59,13 @@ class Rows:
         self._state: State | None = None
         self._arrived: list[Tensor] = []  # canvases
         self._tail = EosTail(settings.eos, self.spec)
+
+    @property
+    def _suppressed(self) -> tuple[int, ...]:
+        """Tokens that are never predicted."""
+        mask = () if self.settings.allow_mask else (self.spec.mask_id,)
+        ends = (self.spec.eos_id,) if self.settings.eos == "suppress" else ()
+        return tuple(token for token in (*mask, *ends) if token is not None)
 
     @property
     def state(self) -> State:
@@ -134,10 +142,8 @@ class Rows:
         """Logits of these cells, suppressed tokens at -inf: [N, V]."""
         rows, positions = where
         logits = self.model.head(hidden, rows + first, positions)
-        if not self.settings.allow_mask:
-            logits[:, self.spec.mask_id] = -torch.inf
-        if self.settings.eos == "suppress":
-            logits[:, self.spec.eos_id] = -torch.inf
+        for token in self._suppressed:
+            logits[:, token] = -torch.inf
         return logits
 
     def _reduce(self, logits: Tensor, where: Where) -> Found:
@@ -149,6 +155,8 @@ class Rows:
         drift = self.history.drift(state, where, logits, needs.drift) if needs.drift else ABSENT
         raw, seen, drift = _on_host(raw, seen, drift)
         self._check_finite(raw, where)
+        if raw.kl_error is not ABSENT:
+            state.kl_error.scatter_reduce_(0, where[0], raw.kl_error, "amax")
         if needs.trail:
             newest = torch.where(state.slot[where] >= 0, raw.kl_cur_prev, torch.inf)
             state.trail[where] = torch.cat([state.trail[where][:, 1:], newest[:, None]], -1)
@@ -271,8 +279,10 @@ class Rows:
             nfe_eos = int(commit[: end + 1][answer[: end + 1]].max()) + 1
             nfe = int(state.nfe[row])
             written = canvas[answer]
+            error = float(state.kl_error[row])
+            ends = self.spec.stop_ids
             results.append(
-                Result(self.keys[row], canvas, written, commit, nfe, nfe_eos, self.spec.stop_ids)
+                Result(self.keys[row], canvas, written, commit, nfe, nfe_eos, ends, error)
             )
         return tuple(results)
 

@@ -40,6 +40,7 @@ class State:
     num_windows: Tensor  # windows with masks at the beginning
     nfe: Tensor  # forwards of the row
     idle: Tensor  # forwards since it last committed something
+    kl_error: Tensor  # the most that a KL of the row may be higher than was computed, float64
     # per position: [B, L, ...]
     tokens: Tensor
     masked: Tensor  # still [MASK]
@@ -91,6 +92,7 @@ class State:
             num_windows=filled.sum(-1),
             nfe=zero.clone(),
             idle=zero.clone(),
+            kl_error=zero.double(),
             tokens=tokens,
             masked=masked,
             given=~masked,

@@ -54,6 +54,7 @@ class Job:
             _block(options.block),
             options.eos,
             options.steps,
+            options.history,
         )
         device = device_named(options.device)
         shape = describe(find_folder(options.model), options.mask_id)

@@ -74,6 +74,10 @@ def add_decoding(group: argparse._ArgumentGroup) -> None:
     )
     group.add_argument("--eos", choices=EOS, help="what the end token means (keep)")
     group.add_argument("--steps", type=int, metavar="N", help="finish within N forwards")
+    group.add_argument(
+        "--history", type=int, metavar="K",
+        help="keep the K likeliest tokens of the last forward, not all its logits (all)",
+    )  # fmt: skip
     group.add_argument("--temperature", type=float, default=0.0, metavar="T", help="0: greedy (0)")
     group.add_argument("--top-p", type=float, default=1.0, metavar="P", help="(1)")
     group.add_argument("--top-k", type=int, default=0, metavar="K", help="0: all tokens (0)")
@@ -190,6 +194,8 @@ def _summary(answer: Answer) -> str:
         f"{rate['nominal']:.2f} tokens/forward nominal, {rate['effective']:.2f} effective",
         f"{seconds.total:.2f} s: model {seconds.model:.2f}, decision {seconds.decision:.2f}",
     ]
+    if answer.kl_error:
+        parts.append(f"sparse history: a KL was too low by {answer.kl_error:.2g} at the most")
     if answer.cut_off:
         parts.append(f"cut off: no EOS within {answer.written} tokens")
     return "; ".join(parts)

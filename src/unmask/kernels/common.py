@@ -25,6 +25,7 @@ class Stats:
     entropy: Tensor
     kl_prev_cur: Tensor = ABSENT
     kl_cur_prev: Tensor = ABSENT
+    kl_error: Tensor = ABSENT  # of a sparse history: how much higher the KL may be
 
     def on_host(self) -> Stats:
         """The same in the host's memory."""

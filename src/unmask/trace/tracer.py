@@ -107,6 +107,7 @@ class Tracer:
                 "sampling": vars(settings.sampling),
                 "steps": settings.steps,
                 "allow_mask": settings.allow_mask,
+                "history": settings.history,
             },
             "kl": direction(settings.rule),
             "seed": request.seed,
