@@ -18,7 +18,7 @@ from typing import Any
 
 from bench.measure import machine
 
-NAMES = ("decision", "models", "swd", "batching", "startup", "growth", "history")
+NAMES = ("decision", "models", "swd", "batching", "startup", "growth", "history", "profile")
 
 
 def measured(name: str, short: bool) -> dict[str, Any]:
