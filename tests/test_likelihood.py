@@ -6,11 +6,13 @@ import math
 import pytest
 import torch
 
-from unmask import load
+from unmask import decode, load
 from unmask.errors import RequestError
-from unmask.likelihood import Pair, hidings, log_likelihoods
+from unmask.likelihood import Pair, hidings, log_likelihoods, would_write
 from unmask.models.base import ModelSpec
 from unmask.models.oracle import MarkovOracle, TableOracle
+from unmask.request import Settings
+from unmask.rules import Rule
 
 MASK = 4
 SPEC = ModelSpec(mask_id=MASK, vocab_size=5)
@@ -128,6 +130,15 @@ def test_a_block_causal_model_is_asked_block_by_block():
     exact = plain.log_likelihood([*prefix, *target]) - plain.log_likelihood(prefix)
     assert found == pytest.approx(exact, abs=1e-9)
     assert lengths == {4, 8, 9}  # nothing behind the block is shown
+
+
+def test_a_target_that_the_rule_would_write_is_told_from_one_that_it_would_not():
+    model, pair = embedded_pair()
+    rule = Rule.parse("confidence | top(1)")
+    written = decode(model, pair.prefix, rule, length=6).answer.tolist()
+    pairs = [Pair(pair.prefix, target) for target in (written, [*written[:-1], 7], [])]
+    for block in (None, 16):  # a block that no target fills is no wider than it
+        assert would_write(model, pairs, Settings(rule, block)) == [True, False, True]
 
 
 def test_a_mask_in_the_text_and_senseless_numbers_are_refused():

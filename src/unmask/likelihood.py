@@ -161,13 +161,13 @@ def _values(model: Denoiser, batch: list[_Row]) -> list[float]:
     hidden, (rows, positions) = model.trunk(canvas), masked.nonzero(as_tuple=True)
     sums = torch.zeros(len(batch), dtype=torch.float64)
     for first in range(0, len(rows), CELLS):
-        at, place = rows[first : first + CELLS], positions[first : first + CELLS]
-        logits = model.head(hidden, at, place)
+        at, where = rows[first : first + CELLS], positions[first : first + CELLS]
+        logits = model.head(hidden, at, where)
         logits = logits if logits.dtype == torch.float64 else logits.float()
-        wanted = tokens[at, place].to(logits.device)
+        wanted = tokens[at, where].to(logits.device)
         found = logits.log_softmax(-1).gather(-1, wanted[:, None])[:, 0]
         sums.index_add_(0, at, found.double().cpu())
     if bool(sums.isnan().any()):
         raise ModelError(f"{model.spec.name}: the model gave NaN")
-    found_sums: list[float] = sums.tolist()
-    return found_sums
+    values: list[float] = sums.tolist()
+    return values

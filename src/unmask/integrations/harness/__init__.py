@@ -8,8 +8,9 @@ from unmask.errors import RequestError
 try:
     import lm_eval.models  # noqa: F401  (first: the harness fills its registry only if it is empty)
 except ImportError as error:
+    missing = (error.name or "lm_eval").partition(".")[0]
     raise RequestError(
-        f"the harness needs {error.name}, which is not installed; pip install 'unmask[lm-eval]'"
+        f"the harness needs {missing}, which is not installed; pip install 'unmask[lm-eval]'"
     ) from None
 
 from unmask.integrations.harness.evaluate import simple_evaluate

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -15,6 +15,7 @@ import lm_eval
 import lm_eval.tasks
 import torch
 from lm_eval._cli import HarnessCLI
+from lm_eval._cli.utils import key_val_to_dict
 from lm_eval.config.evaluate_config import EvaluatorConfig
 from lm_eval.tasks._index import Kind, TaskIndex
 from lm_eval.utils import setup_logging
@@ -22,6 +23,7 @@ from lm_eval.utils import setup_logging
 from unmask.errors import RequestError
 from unmask.integrations.harness import simple_evaluate
 from unmask.integrations.harness.evaluate import NAME
+from unmask.integrations.harness.ranks import Ranks
 
 BATCH_SIZE = 8
 
@@ -35,25 +37,42 @@ def launch(arguments: Sequence[str]) -> None:
     harness = HarnessCLI()
     with _replaced(sys, "argv", ["lm-eval", *words]):  # where it reads from
         options = harness.parse_args()
+    manager = lm_eval.tasks.TaskManager
     if options.command == "run":
-        _fill(options)
+        said = {**_config(options), **{k: v for k, v in vars(options).items() if v is not None}}
+        _fill(options, said)
+        if _only_own(said.get("tasks"), said.get("include_path")):
+            manager = partial(manager, include_defaults=False)
     try:
-        with _replaced(lm_eval, "simple_evaluate", simple_evaluate), _tasks_for(options):
+        with (
+            _replaced(lm_eval, "simple_evaluate", simple_evaluate),
+            _replaced(lm_eval.tasks, "TaskManager", manager),
+        ):
             harness.execute(options)
     except (ValueError, FileNotFoundError, TypeError) as error:
         if _about_options(error):
             raise RequestError(str(error).strip()) from None
         raise
+    finally:
+        Ranks.part()
 
 
-def _fill(options: Namespace) -> None:
+def _config(options: Namespace) -> dict[str, Any]:
+    """What the file of --config says."""
+    if options.config is None:
+        return {}
+    try:
+        return dict(EvaluatorConfig.load_yaml_config(options.config))
+    except (OSError, ValueError, TypeError) as error:
+        raise RequestError(f"--config: {error}") from None
+
+
+def _fill(options: Namespace, said: Mapping[str, Any]) -> None:
     """Defaults of ours where neither the command line nor its config file says anything."""
-    said = {name for name, value in vars(options).items() if value is not None}
-    if options.config is not None:
-        try:
-            said |= set(EvaluatorConfig.load_yaml_config(options.config))
-        except (OSError, ValueError, TypeError) as error:
-            raise RequestError(f"--config: {error}") from None
+    if isinstance(said.get("model_args"), str):  # a file's, which lm_eval would cut at every comma
+        options.model_args = key_val_to_dict(said["model_args"])
+    if said.get("model", NAME) != NAME:
+        return
     ours = {
         "model": NAME,
         "device": "cuda" if torch.cuda.is_available() else "cpu",
@@ -64,35 +83,25 @@ def _fill(options: Namespace) -> None:
             setattr(options, name, value)
 
 
-@contextmanager
-def _tasks_for(options: Namespace) -> Iterator[None]:
-    """Leave out lm_eval's thousands of tasks where only one's own are asked for.
+def _only_own(tasks: str | Sequence[str] | None, folder: str | None) -> bool:
+    """Whether every task is a plain one, from a file or from --include_path.
 
-    Reading them takes a minute or two, and lm_eval has no option for it.
+    Then lm_eval's own thousands, which take a minute or two to read, need not be looked at; it has
+    no option for that.
     """
-    manager = lm_eval.tasks.TaskManager
-    if options.command == "run" and _only_own(options):
-        manager = partial(manager, include_defaults=False)
-    with _replaced(lm_eval.tasks, "TaskManager", manager):
-        yield
+    listed = [tasks] if isinstance(tasks, str) else tasks or ()
+    names = [name for words in listed for name in str(words).split(",") if name]
+    known: dict[str, Any] = {}
+    if folder is not None:
+        known = lm_eval.tasks.TaskManager(include_path=folder, include_defaults=False).task_index
+    found = [_file(name) if name.endswith(".yaml") else known.get(name) for name in names]
+    plain = (Kind.TASK, Kind.PY_TASK)
+    return bool(found) and all(entry is not None and entry.kind in plain for entry in found)
 
 
-def _only_own(options: Namespace) -> bool:
-    """Whether every task is a plain one, from a file or from --include_path."""
-    names = [name for name in options.tasks or () if name]
-    files = [name for name in names if name.endswith(".yaml")]
-    folder = options.include_path
-    if folder is None:
-        return bool(names) and files == names and all(map(_is_task, files))
-    known = lm_eval.tasks.TaskManager(include_path=folder, include_defaults=False).task_index
-    plain = {name for name, entry in known.items() if entry.kind in (Kind.TASK, Kind.PY_TASK)}
-    return bool(names) and all(_is_task(name) if name in files else name in plain for name in names)
-
-
-def _is_task(file: str) -> bool:
-    path = Path(file)
-    entry = TaskIndex.entry_from_path(path) if path.is_file() else None
-    return bool(entry and entry.kind in (Kind.TASK, Kind.PY_TASK))
+def _file(name: str) -> Any:
+    path = Path(name)
+    return TaskIndex.entry_from_path(path) if path.is_file() else None
 
 
 def _about_options(error: Exception) -> bool:

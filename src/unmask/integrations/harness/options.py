@@ -10,11 +10,13 @@ from typing import Any
 from unmask import embedded
 from unmask.asked import Decoding
 from unmask.cli.job import Job
+from unmask.cli.run import CACHES
 from unmask.errors import RequestError, UnknownName, UnmaskError
 from unmask.sampling import Sampling
 
 _SAMPLING = ("temperature", "top_p", "top_k", "tempered")
 _LENGTHS = ("max_gen_toks", "max_new_tokens", "max_tokens", "max_completion_tokens")
+_WHOLE = ("length", "steps", "mask_id", "seed", "mc_num", "max_length", "batch_size")
 _KNOWN = ("until", *_LENGTHS, "do_sample", *_SAMPLING)
 
 
@@ -63,16 +65,8 @@ class Options:
                 )
             if name not in known:
                 raise UnknownName("model argument", name, known)
-        found = {name: value for name, value in given.items() if value is not None}
-        for name in ("pretrained", "rule", "block", "eos", "dtype", "cache", "device"):
-            if name in found:
-                found[name] = str(found[name])
-        for name in ("length", "steps", "mask_id", "seed", "mc_num", "max_length", "batch_size"):
-            if name in found:
-                found[name] = _whole(name, found[name])
-        if not isinstance(found.get("check_greedy", True), bool):
-            raise RequestError(f"check_greedy must be true or false, got {found['check_greedy']!r}")
-        return cls(**found)
+        said = {name: value for name, value in given.items() if value is not None}
+        return cls(**{name: _checked(name, value) for name, value in said.items()})
 
     def job(self) -> Job:
         """Checked, the checkpoint's folder read, nothing loaded yet."""
@@ -81,11 +75,28 @@ class Options:
         return Job.of(Namespace(model=self.pretrained, **named, **greedy))
 
 
+def _checked(name: str, value: Any) -> Any:
+    """A value as its option wants it; lm_eval makes numbers of all that look like one."""
+    if name in _WHOLE:
+        return _whole(name, value)
+    if name == "check_greedy":
+        if not isinstance(value, bool):
+            raise RequestError(f"check_greedy must be true or false, got {value!r}")
+        return value
+    if name == "guidance":
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise RequestError(f"guidance must be a number >= 0, got {value!r}")
+        return float(value)
+    if name == "cache" and value not in CACHES:
+        raise UnknownName("cache", str(value), CACHES)
+    return str(value)
+
+
 def _whole(name: str, value: Any) -> int:
     least = 0 if name in ("seed", "mask_id") else 1
     text = str(value)
     if not text.isdecimal() or int(text) < least:
-        hint = "; the batch is kept full by itself" if name == "batch_size" else ""
+        hint = "; a batch is kept full, and none is tried out" if name == "batch_size" else ""
         raise RequestError(f"{name} must be a whole number >= {least}, got {value!r}{hint}")
     return int(text)
 

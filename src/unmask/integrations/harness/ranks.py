@@ -50,6 +50,12 @@ class Ranks:
         distributed.gather_object(thing, found, dst=to)
         return found
 
+    @staticmethod
+    def part() -> None:
+        """Leave the group, if there is one."""
+        if distributed.is_initialized():
+            distributed.destroy_process_group()
+
     def wait(self) -> None:
         """Until all have come here."""
         if self.size > 1:
