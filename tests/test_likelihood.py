@@ -38,11 +38,11 @@ def embedded_pair():
     return model, Pair(prefix, tokenizer.encode("12 + 3 = 15. #### 15"))
 
 
-@pytest.mark.parametrize("samples", [5, 12, 33])
+@pytest.mark.parametrize("samples", [5, 33])
 def test_the_mean_of_the_estimates_is_the_log_likelihood_of_a_markov_chain(samples):
     oracle, prefix, target = chain(), [2, 0], [1, 3, 3, 0, 2, 1, 0]
     exact = oracle.log_likelihood([*prefix, *target]) - oracle.log_likelihood(prefix)
-    found = estimates(oracle, Pair(prefix, target), samples, seeds=300)
+    found = estimates(oracle, Pair(prefix, target), samples, seeds=250)
     error = float(found.std()) / math.sqrt(len(found))
     assert 0 < error < 0.2
     assert abs(float(found.mean()) - exact) < 3 * error

@@ -32,7 +32,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Hand over, or say how."""
     if arguments.arguments in ([], ["-h"], ["--help"]):
         arguments.print_help()
-        return 0
+        raise SystemExit(0)
     from unmask.integrations.harness.launch import launch
 
     launch(arguments.arguments)
