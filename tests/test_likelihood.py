@@ -6,12 +6,14 @@ import math
 import pytest
 import torch
 
-from unmask import decode, load
+from models.makers import FAMILIES, make
+from unmask import decode, decode_steps, load
 from unmask.errors import RequestError
 from unmask.likelihood import Pair, hidings, log_likelihoods, would_write
 from unmask.models.base import ModelSpec
+from unmask.models.guided import Guided
 from unmask.models.oracle import MarkovOracle, TableOracle
-from unmask.request import Settings
+from unmask.request import Settings, prompt_request
 from unmask.rules import Rule
 
 MASK = 4
@@ -21,7 +23,7 @@ SPEC = ModelSpec(mask_id=MASK, vocab_size=5)
 def chain():
     source = torch.Generator().manual_seed(3)
     initial = torch.rand(4, generator=source, dtype=torch.float64) + 0.1
-    transition = torch.rand(4, 4, generator=source, dtype=torch.float64) ** 3 + 0.02
+    transition = torch.rand(4, 4, generator=source, dtype=torch.float64) + 0.1
     return MarkovOracle(
         initial / initial.sum(), transition / transition.sum(-1, keepdim=True), SPEC
     )
@@ -44,7 +46,7 @@ def test_the_mean_of_the_estimates_is_the_log_likelihood_of_a_markov_chain(sampl
     exact = oracle.log_likelihood([*prefix, *target]) - oracle.log_likelihood(prefix)
     found = estimates(oracle, Pair(prefix, target), samples, seeds=250)
     error = float(found.std()) / math.sqrt(len(found))
-    assert 0 < error < 0.2
+    assert 0 < error < 0.1
     assert abs(float(found.mean()) - exact) < 3 * error
 
 
@@ -130,6 +132,31 @@ def test_a_block_causal_model_is_asked_block_by_block():
     exact = plain.log_likelihood([*prefix, *target]) - plain.log_likelihood(prefix)
     assert found == pytest.approx(exact, abs=1e-9)
     assert lengths == {4, 8, 9}  # nothing behind the block is shown
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_one_token_is_as_likely_as_decoding_sees_it(tmp_path, family):
+    model, _ = load(make(tmp_path, family))
+    prefix = [(7 * i) % 250 for i in range(31)]  # so that a block ends behind the token
+    settings = Settings(Rule.parse("confidence | top(1)"))
+    request = prompt_request(model.spec, prefix, 1, settings)
+    (step,) = decode_steps(model, [request], keep_logits=True)
+    expected = step.logits.values[0].float().log_softmax(-1)
+    allowed = [token for token in (3, 77, 200) if token != model.spec.mask_id]
+    found = list(log_likelihoods(model, [Pair(prefix, [token]) for token in allowed]))
+    whole = expected.exp().sum()  # of all tokens but the mask, which only a likelihood allows
+    assert float(whole) == pytest.approx(1.0)
+    odds = [value - found[0] for value in found]
+    assert odds == pytest.approx([float(expected[t] - expected[3]) for t in allowed], abs=1e-4)
+
+
+def test_guidance_is_part_of_the_model():
+    model, pair = embedded_pair()
+    plain, same, guided = (
+        next(log_likelihoods(m, [pair], 16)) for m in (model, Guided(model, 0), Guided(model, 1))
+    )
+    assert same == pytest.approx(plain, abs=1e-4)
+    assert guided != pytest.approx(plain, abs=1e-2)
 
 
 def test_a_target_that_the_rule_would_write_is_told_from_one_that_it_would_not():

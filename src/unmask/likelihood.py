@@ -166,7 +166,7 @@ def _values(model: Denoiser, batch: list[_Row]) -> list[float]:
         logits = logits if logits.dtype == torch.float64 else logits.float()
         wanted = tokens[at, where].to(logits.device)
         found = logits.log_softmax(-1).gather(-1, wanted[:, None])[:, 0]
-        sums.index_add_(0, at, found.double().cpu())
+        sums.index_add_(0, at, found.cpu().double())
     if bool(sums.isnan().any()):
         raise ModelError(f"{model.spec.name}: the model gave NaN")
     values: list[float] = sums.tolist()

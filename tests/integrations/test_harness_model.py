@@ -4,8 +4,10 @@ import math
 import pickle
 import re
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
+import yaml
 
 from checkpoints import EOT, make_llada, make_sdar
 from integrations.harness_tasks import write_choices, write_texts, write_words
@@ -200,6 +202,75 @@ def test_sampled_repeats_and_a_cache_of_responses_do_not_go_together(tmp_path):
     request = asked("generate_until", "Ann", {"temperature": 1.0}, repeats=2)
     with pytest.raises(RequestError, match="would serve one text for all 2 repeats"):
         cached.generate_until([request, request])
+
+
+def test_likelihoods_of_unequal_settings_share_no_cache(tmp_path, monkeypatch):
+    from lm_eval.api.model import CachingLM
+
+    file = str(tmp_path / "cache.db")
+    pair = asked("loglikelihood", "Ann has 12 pens.", " She buys 3, then loses 5.")
+    text = asked("loglikelihood_rolling", PENS)
+
+    def values(lm):
+        return lm.loglikelihood([pair]), lm.loglikelihood_rolling([text])
+
+    settings = [{"mc_num": 4}, {"mc_num": 4, "seed": 1}, {"mc_num": 9, "dtype": "bfloat16"}]
+    apart = [values(unmask_lm(**arguments)) for arguments in settings]
+    assert [values(CachingLM(unmask_lm(**arguments), file)) for arguments in settings] == apart
+    monkeypatch.setattr("unmask.integrations.harness.model.log_likelihoods", None)
+    assert [values(CachingLM(unmask_lm(**arguments), file)) for arguments in settings] == apart
+
+
+def test_what_was_written_before_an_interruption_is_not_written_again(embedded, tmp_path):
+    from lm_eval.api.model import CachingLM
+
+    class Tiring:
+        """The model, which gives up after so many forwards."""
+
+        def __init__(self, model, forwards):
+            self.model, self.left = model, forwards
+            self.spec, self.device, self.head = model.spec, model.device, model.head
+
+        def trunk(self, canvas):
+            self.left -= 1
+            if not self.left:
+                raise KeyboardInterrupt
+            return self.model.trunk(canvas)
+
+    requests = [asked("generate_until", prompt, {}) for prompt in chats(embedded)]
+    file = str(tmp_path / "cache.db")
+    lm = unmask_lm(block=16, mc_num=15, batch_size=1)
+    lm.model = Tiring(lm.model, sum(text.nfe for text in texts(embedded, chats(embedded))) - 1)
+    with pytest.raises(KeyboardInterrupt):
+        CachingLM(lm, file).generate_until(requests)
+    again = unmask_lm(block=16, mc_num=15)
+    again.model = Tiring(again.model, 30)  # enough for the last text, not for all
+    assert CachingLM(again, file).generate_until(requests) == texts(embedded, chats(embedded))
+
+
+def test_the_stock_gsm8k_runs_on_local_files(tmp_path):
+    from lm_eval import tasks
+
+    from unmask.integrations.harness import simple_evaluate
+
+    words = write_words(tmp_path, 4).with_suffix(".jsonl")
+    kept = {"data_files": {"train": str(words), "test": str(words)}, "cache_dir": str(tmp_path)}
+    stock = Path(tasks.__file__).parent / "gsm8k" / "gsm8k.yaml"
+    local = {"include": str(stock), "dataset_path": "json", "dataset_name": None}
+    file = tmp_path / "gsm8k.yaml"
+    file.write_text(yaml.safe_dump({**local, "dataset_kwargs": kept, "num_fewshot": 1}))
+    results = simple_evaluate(
+        "unmask",
+        model_args={"rule": RULE, "length": 24},
+        tasks=["gsm8k"],
+        task_manager=tasks.TaskManager(include_path=str(tmp_path), include_defaults=False),
+        bootstrap_iters=0,
+    )
+    found, samples = results["results"]["gsm8k"], results["samples"]["gsm8k"]
+    assert {"exact_match,strict-match", "exact_match,flexible-extract", "nfe,none"} <= set(found)
+    assert len(samples) == 8  # two filters
+    assert found["nfe,none"] == sum(sample["nfe"][0][0] for sample in samples) / 8
+    assert all(s["arguments"][0][0].startswith("Question: ") for s in samples)
 
 
 def test_arguments_as_one_text_are_read_as_the_command_line_reads_them():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from unmask.loop import Batch
@@ -51,23 +51,23 @@ def generations(
             readers[batch.admit(request)] = Reader(tokenizer, model.spec, request, until)
             admitted += 1
         for step in batch.step():
-            for key, text in _finished(step, readers):
-                if key not in {result.key for result in step.finished}:
-                    batch.drop(key)
+            for result in step.finished:
+                reading = readers.pop(result.key).read(result.ids, ended=True)
+                yield result.key, Generation(reading.text, result.nfe, reading.tokens)
+            for key, text in _stopped(step, readers):
+                batch.drop(key)
                 del readers[key]
                 yield key, text
 
 
-def _finished(step: Step, readers: dict[int, Reader]) -> Iterator[tuple[int, Generation]]:
-    """The rows that are filled, and those that have come to a stop string."""
-    filled = {result.key for result in step.finished}
-    for result in step.finished:
-        reading = readers[result.key].read(result.ids, ended=True)
-        yield result.key, Generation(reading.text, result.nfe, reading.tokens)
+def _stopped(step: Step, readers: Mapping[int, Reader]) -> list[tuple[int, Generation]]:
+    """The rows that go on, though nobody will read on."""
+    found = []
     for row, key in enumerate(step.keys):
-        if key in filled or not readers[key].stops:
-            continue
-        frame = Frame.of(step, row)
-        reading = readers[key].final(frame)
-        if reading.stopped:
-            yield key, Generation(reading.text, frame.forward, reading.tokens)
+        reader = readers.get(key)  # finished rows have none
+        if reader is not None and reader.stops:
+            frame = Frame.of(step, row)
+            reading = reader.final(frame)
+            if reading.stopped:
+                found.append((key, Generation(reading.text, frame.forward, reading.tokens)))
+    return found

@@ -221,7 +221,7 @@ class UnmaskLM(TemplateLM):  # type: ignore[misc]
         found = []
         with self._bar(len(requests), "loglikelihood_rolling", disable_tqdm) as bar:
             for request, pairs in zip(requests, windows, strict=True):
-                found.append(sum(next(values) for _ in pairs))
+                found.append(float(sum(next(values) for _ in pairs)))
                 self.cache_hook.add_partial("loglikelihood_rolling", request.args, found[-1])
                 bar.update()
         return found
