@@ -35,7 +35,7 @@ def test_the_page_of_lm_eval_shows_what_the_commands_print(tmp_path, monkeypatch
     names = []
     for (program, *arguments), shown in commands():
         if program == "python":
-            subprocess.run([sys.executable, *arguments], check=True, timeout=60)
+            subprocess.run([sys.executable, *arguments], check=True, timeout=240)
         else:
             assert main(arguments) == 0
             assert capsys.readouterr().out == shown
@@ -49,7 +49,7 @@ def test_the_example_evaluates_two_rules(tmp_path):
         env={**os.environ, "HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path / "hf")},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=240,
     )
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()

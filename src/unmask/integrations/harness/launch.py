@@ -86,7 +86,7 @@ def _fill(options: Namespace, said: Mapping[str, Any]) -> None:
 def _only_own(tasks: str | Sequence[str] | None, folder: str | None) -> bool:
     """Whether every task is a plain one, from a file or from --include_path.
 
-    Then lm_eval's own thousands, which take a minute or two to read, need not be looked at; it has
+    Then lm_eval's own thousands, which take ten seconds to minutes to read, are left out; it has
     no option for that.
     """
     listed = [tasks] if isinstance(tasks, str) else tasks or ()

@@ -17,16 +17,18 @@ class Ranks:
     rank: int = 0
     size: int = 1
     local: int = 0  # among those of this machine
+    group: Any = None
 
     @classmethod
     def here(cls) -> Ranks:
         """As the environment says; several processes are joined into a group."""
-        size = int(os.environ.get("WORLD_SIZE", "1"))
+        size = int(os.environ.get("WORLD_SIZE", "1")) if "RANK" in os.environ else 1
         if size == 1:
             return cls()
         if not distributed.is_initialized():
             distributed.init_process_group("gloo")
-        return cls(int(os.environ["RANK"]), size, int(os.environ.get("LOCAL_RANK", "0")))
+        group = distributed.new_group(backend="gloo")  # whatever else the program talks through
+        return cls(int(os.environ["RANK"]), size, int(os.environ.get("LOCAL_RANK", "0")), group)
 
     def device(self, asked: str | None) -> str | None:
         """On a machine with several GPUs each process takes its own, unless one was named."""
@@ -39,7 +41,7 @@ class Ranks:
         if self.size == 1:
             return mine
         found = [torch.empty_like(mine) for _ in range(self.size)]
-        distributed.all_gather(found, mine)
+        distributed.all_gather(found, mine, group=self.group)
         return torch.cat(found)
 
     def gather(self, thing: Any, to: int = 0) -> list[Any] | None:
@@ -47,7 +49,7 @@ class Ranks:
         if self.size == 1:
             return [thing]
         found: list[Any] | None = [None] * self.size if self.rank == to else None
-        distributed.gather_object(thing, found, dst=to)
+        distributed.gather_object(thing, found, dst=to, group=self.group)
         return found
 
     @staticmethod
@@ -59,4 +61,4 @@ class Ranks:
     def wait(self) -> None:
         """Until all have come here."""
         if self.size > 1:
-            distributed.barrier()
+            distributed.barrier(group=self.group)
