@@ -1,0 +1,1 @@
+"""Seats in other people's programs; each needs its extra, and none is imported unasked."""
