@@ -16,7 +16,7 @@ from unmask.sampling import Sampling
 
 _SAMPLING = ("temperature", "top_p", "top_k", "tempered")
 _LENGTHS = ("max_gen_toks", "max_new_tokens", "max_tokens", "max_completion_tokens")
-_WHOLE = ("length", "steps", "mask_id", "seed", "mc_num", "max_length", "batch_size")
+_WHOLE = ("length", "steps", "history", "mask_id", "seed", "mc_num", "max_length", "batch_size")
 _KNOWN = ("until", *_LENGTHS, "do_sample", *_SAMPLING)
 
 
@@ -28,7 +28,7 @@ class Options:
         pretrained: a folder, a hub id, or `embedded`.
         rule: a rule or a recipe.
         length: tokens to write where a task says nothing.
-        block, eos, steps: as in `unmask run`; None leaves them to the recipe and the model.
+        block, eos, steps, history: as in `unmask run`; None leaves them to recipe and model.
         dtype, mask_id, cache, guidance, device: the model, as in `unmask run`.
         seed: of every random choice, those of the estimator too.
         mc_num: canvases per likelihood.
@@ -43,6 +43,7 @@ class Options:
     block: int | str | None = None
     eos: str | None = None
     steps: int | None = None
+    history: int | None = None
     dtype: str | None = None
     mask_id: int | None = None
     cache: str = "none"
