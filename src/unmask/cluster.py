@@ -17,6 +17,10 @@ OWN = "local"
 LOOPBACK = "127.0.0.2"  # Ray takes 127.0.0.1 for a wish to be reached from elsewhere
 SHELVES = 80 * 2**20  # bytes for Ray's object store: what we send is small
 _ADDRESS = re.compile(r"(\[[0-9a-fA-F:.]+\]|[\w.-]+):\d{1,5}")
+_QUIET = {
+    "RAY_USAGE_STATS_ENABLED": "0",  # nobody was asked
+    "RAY_DEDUP_LOGS_SKIP_REGEX": "A worker died or was killed",  # on stdout; we say it ourselves
+}
 _SLOTS = {"cuda": "GPU", "cpu": "CPU"}
 
 
@@ -29,11 +33,13 @@ class Cluster:
             for one of our own that ends with us.
         workers: processes that each hold a model; None: one for every GPU, else every CPU.
         device: cuda or cpu; None: cuda where the cluster has GPUs.
+        cpus: for each of them.
     """
 
     address: str = OWN
     workers: int | None = None
     device: str | None = None
+    cpus: int = 1
 
     def __post_init__(self) -> None:
         if self.address.startswith("ray://"):
@@ -62,11 +68,12 @@ class Slots:
     ray: Any  # the module
     device: str
     count: int
+    cpus: int = 1
 
     @property
     def needs(self) -> dict[str, float]:
         """What Ray sets aside for each of them."""
-        return {"num_cpus": 1, "num_gpus": 1 if self.device == "cuda" else 0}
+        return {"num_cpus": self.cpus, "num_gpus": 1 if self.device == "cuda" else 0}
 
 
 def address_of(given: str) -> str:
@@ -78,18 +85,14 @@ def address_of(given: str) -> str:
 def joined(cluster: Cluster) -> Iterator[Slots]:
     """Be part of the cluster, and leave it afterwards; a program that is part of one stays so."""
     ray = _ray()
-    before = ray.is_initialized()
-    if not before:
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nobody was asked
-        try:
-            ray.init(**_arguments(cluster))
-        except (ConnectionError, OSError, RuntimeError, ValueError) as error:
-            raise LabError(f"no Ray cluster at {cluster.address}: {first_line(error)}") from None
+    if ray.is_initialized():
+        yield _slots(ray, cluster)
+        return
     try:
+        _join(ray, cluster)
         yield _slots(ray, cluster)
     finally:
-        if not before:
-            ray.shutdown()
+        ray.shutdown()
 
 
 def first_line(error: Exception) -> str:
@@ -99,6 +102,8 @@ def first_line(error: Exception) -> str:
 
 
 def _ray() -> Any:
+    for name, value in _QUIET.items():  # Ray reads them when it is imported
+        os.environ.setdefault(name, value)
     try:
         import ray
     except ImportError:
@@ -106,6 +111,13 @@ def _ray() -> Any:
             "a cluster needs ray, which is not installed; pip install 'unmask[ray]'"
         ) from None
     return ray
+
+
+def _join(ray: Any, cluster: Cluster) -> None:
+    try:
+        ray.init(**_arguments(cluster))
+    except (ConnectionError, OSError, RuntimeError, ValueError) as error:
+        raise LabError(f"no Ray cluster at {cluster.address}: {first_line(error)}") from None
 
 
 def _arguments(cluster: Cluster) -> dict[str, Any]:
@@ -116,14 +128,18 @@ def _arguments(cluster: Cluster) -> dict[str, Any]:
     if sys.platform == "linux":
         found["_node_ip_address"] = LOOPBACK
     if cluster.workers is not None and cluster.device != "cuda":
-        found["num_cpus"] = cluster.workers
+        found["num_cpus"] = cluster.workers * cluster.cpus
     return found
 
 
 def _slots(ray: Any, cluster: Cluster) -> Slots:
     has = ray.cluster_resources()
     device = cluster.device or ("cuda" if has.get("GPU") else "cpu")
-    count = int(has.get(_SLOTS[device], 0))
+    count = int(has.get(_SLOTS[device], 0) / (1 if device == "cuda" else cluster.cpus))
     if count < 1:
-        raise LabError(f"the Ray cluster has no {_SLOTS[device]}; give another --device")
-    return Slots(ray, device, cluster.workers or count)
+        raise LabError(f"the Ray cluster has no {_SLOTS[device]} for a worker; it has {_told(has)}")
+    return Slots(ray, device, cluster.workers or count, cluster.cpus)
+
+
+def _told(has: dict[str, float]) -> str:
+    return ", ".join(f"{has.get(kind, 0):g} {kind}s" for kind in _SLOTS.values())

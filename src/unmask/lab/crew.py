@@ -19,7 +19,7 @@ from unmask.lab.work import Work, wanted_of
 
 POLL = 5.0  # seconds between two signs of life where nothing is heard
 PATIENCE = 30.0  # seconds until a cluster without a free place is told of
-MOST_DEATHS = 10  # of workers in a row, with no example finished in between
+MOST_DEATHS = 3  # in a row for each worker, with no example finished in between
 
 
 def share_of(works: Sequence[Work], options: Options, device: str) -> Share:
@@ -124,11 +124,12 @@ class Crew:
         """A worker has died: others do what it had, and a new one takes its place."""
         seat.leave()
         self.deaths += 1
-        if self.deaths >= MOST_DEATHS:
+        if self.deaths >= MOST_DEATHS * len(self.seats):
             raise LabError(
                 f"{self.deaths} workers of the cluster died with nothing finished in between; what "
-                f"is finished is kept. The last one: {first_line(error)}"
+                f"is finished is kept. Of the last one Ray says: {first_line(error)}"
             )
+        warn("a worker of the cluster has died; another one takes its place", stacklevel=2)
         self.over.clear()
         self.seats[self.seats.index(seat)] = self._new()
         for other in self.seats:

@@ -1,0 +1,109 @@
+"""`unmask serve` on a Ray cluster: Ray Serve's proxy in front of replicas, each a whole server."""
+
+from __future__ import annotations
+
+import logging
+import signal
+from argparse import Namespace
+from collections.abc import Callable
+from contextlib import closing
+from threading import Event
+from typing import Any
+
+from starlette.types import ASGIApp
+
+from unmask.cluster import Slots, first_line
+from unmask.errors import RequestError
+from unmask.server.run import listen
+from unmask.server.service import Service
+
+NAME = "unmask"
+MOST_AT_ONCE = 1000  # requests of a replica, as of one process; its own queue refuses before that
+CONTROLLER = "SERVE_CONTROLLER_ACTOR"
+
+Make = Callable[[], tuple[Service, ASGIApp]]  # must pickle: it is called on another machine
+
+
+class Replica:
+    """One process of the cluster with a model, a batch and a queue of its own."""
+
+    def __init__(self, make: Make) -> None:
+        self.service, self.app = make()
+        self.service.start()
+
+    def __serve_build_asgi_app__(self) -> ASGIApp:
+        return self.app
+
+    def check_health(self) -> None:
+        """Ray asks every few seconds, and puts another in the place of one that fails."""
+        if self.service.engine.broken:
+            raise RuntimeError("the engine has failed")
+
+
+def serve_on(slots: Slots, make: Make, options: Namespace, say: Callable[[str], None]) -> None:
+    """Serve until a signal comes, then finish what has begun within the grace period."""
+    serve = _ray_serve()
+    port = _port(slots, options)
+    stop = _stopped_by_signals()
+    serve.start(
+        http_options={"host": options.host, "port": port}, logging_config={"log_level": "ERROR"}
+    )
+    try:
+        _deploy(serve, slots, make, options.grace)
+        host = f"[{options.host}]" if ":" in options.host else options.host
+        say(f"http://{host}:{port}, {slots.count} replicas")
+        stop.wait()
+    finally:
+        serve.shutdown()
+
+
+def _deploy(serve: Any, slots: Slots, make: Make, grace: float) -> None:
+    deployment = serve.deployment(
+        serve.ingress()(Replica),
+        name=NAME,
+        num_replicas=slots.count,
+        ray_actor_options=slots.needs,
+        max_ongoing_requests=MOST_AT_ONCE,
+        health_check_period_s=5,
+        graceful_shutdown_wait_loop_s=0.5,
+        graceful_shutdown_timeout_s=grace,
+        logging_config={"log_level": "ERROR", "enable_access_log": False},
+    )
+    try:
+        serve.run(deployment.bind(make), name=NAME, route_prefix="/")
+    except RuntimeError as error:
+        raise RequestError(f"the replicas cannot be started: {first_line(error)}") from None
+
+
+def _ray_serve() -> Any:
+    try:
+        from ray import serve
+    except ImportError as error:
+        raise RequestError(
+            f"replicas need ray[serve] ({error}); pip install 'unmask[ray,serve]'"
+        ) from None
+    logging.getLogger("ray.serve").setLevel(logging.ERROR)
+    return serve
+
+
+def _port(slots: Slots, options: Namespace) -> int:
+    """The port for the proxy; on a machine of our own it must be free, and 0 is any."""
+    try:
+        slots.ray.get_actor(CONTROLLER, namespace="serve")
+    except ValueError:
+        pass
+    else:
+        raise RequestError(
+            "Ray Serve runs on this cluster already; end it with `serve shutdown`, or give another "
+            "cluster"
+        )
+    with closing(listen(options.host, options.port)) as bound:
+        port: int = bound.getsockname()[1]
+    return port
+
+
+def _stopped_by_signals() -> Event:
+    stop = Event()
+    for each in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(each, lambda *_: stop.set())
+    return stop
