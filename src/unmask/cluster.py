@@ -19,7 +19,8 @@ SHELVES = 80 * 2**20  # bytes for Ray's object store: what we send is small
 _ADDRESS = re.compile(r"(\[[0-9a-fA-F:.]+\]|[\w.-]+):\d{1,5}")
 _QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",  # nobody was asked
-    "RAY_DEDUP_LOGS_SKIP_REGEX": "A worker died or was killed",  # on stdout; we say it ourselves
+    # Ray says these on stdout, where results belong; we say the first ourselves
+    "RAY_DEDUP_LOGS_SKIP_REGEX": "A worker died or was killed|ServeController.graceful_shutdown",
 }
 _SLOTS = {"cuda": "GPU", "cpu": "CPU"}
 

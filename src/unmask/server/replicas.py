@@ -12,7 +12,7 @@ from typing import Any
 
 from starlette.types import ASGIApp
 
-from unmask.cluster import Slots, first_line
+from unmask.cluster import Slots
 from unmask.errors import RequestError
 from unmask.server.run import listen
 from unmask.server.service import Service
@@ -28,11 +28,11 @@ class Replica:
     """One process of the cluster with a model, a batch and a queue of its own."""
 
     def __init__(self, make: Make) -> None:
-        self.service, self.app = make()
+        self.service, self.routes = make()
         self.service.start()
 
     def __serve_build_asgi_app__(self) -> ASGIApp:
-        return self.app
+        return self.routes
 
     def check_health(self) -> None:
         """Ray asks every few seconds, and puts another in the place of one that fails."""
@@ -64,6 +64,7 @@ def _deploy(serve: Any, slots: Slots, make: Make, grace: float) -> None:
         num_replicas=slots.count,
         ray_actor_options=slots.needs,
         max_ongoing_requests=MOST_AT_ONCE,
+        max_constructor_retry_count=3,
         health_check_period_s=5,
         graceful_shutdown_wait_loop_s=0.5,
         graceful_shutdown_timeout_s=grace,
@@ -72,7 +73,14 @@ def _deploy(serve: Any, slots: Slots, make: Make, grace: float) -> None:
     try:
         serve.run(deployment.bind(make), name=NAME, route_prefix="/")
     except RuntimeError as error:
-        raise RequestError(f"the replicas cannot be started: {first_line(error)}") from None
+        told = last_line(serve.status().applications[NAME].deployments[NAME].message)
+        raise RequestError(f"no replica can be started: {told or error}") from None
+
+
+def last_line(text: str) -> str:
+    """What a traceback says in the end."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[-1] if lines else ""
 
 
 def _ray_serve() -> Any:
