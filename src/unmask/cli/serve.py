@@ -149,9 +149,7 @@ def _service(job: Job, served: Served, key: str | None) -> tuple[Service, ASGIAp
 
     options = job.options
     _use_threads(job, options.threads)
-    alone = options.replicas in (None, 1)  # else who asks for a trace may ask another replica
-    tracer = job.tracer if alone else None
-    service = Service(served, job.load(), options.batch_size, options.queue, tracer)
+    service = Service(served, job.load(), options.batch_size, options.queue, job.tracer)
     hosts = options.allow_host if is_loopback(options.host) else None
     return service, create_app(service, key, hosts)
 

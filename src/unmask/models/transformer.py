@@ -168,7 +168,7 @@ def _embedding(count: int, width: int) -> nn.Embedding:
     weight = torch.empty(count, width)
     if not weight.is_meta:
         nn.init.normal_(weight)
-    return nn.Embedding.from_pretrained(weight, freeze=False)
+    return nn.Embedding(count, width, _weight=weight)
 
 
 class Transformer(nn.Module):

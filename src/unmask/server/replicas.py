@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import signal
 from argparse import Namespace
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import closing
 from threading import Event
 from typing import Any
@@ -16,9 +16,11 @@ from unmask.cluster import Slots
 from unmask.errors import RequestError
 from unmask.server.run import listen
 from unmask.server.service import Service
+from unmask.server.traces import Piece, followed
 
 NAME = "unmask"
 MOST_AT_ONCE = 1000  # requests of a replica, as of one process; its own queue refuses before that
+POLL, PATIENCE = 0.2, 10.0  # seconds between two looks at another replica's trace, and for one
 CONTROLLER = "SERVE_CONTROLLER_ACTOR"
 
 Make = Callable[[], tuple[Service, ASGIApp]]  # must pickle: it is called on another machine
@@ -29,6 +31,7 @@ class Replica:
 
     def __init__(self, make: Make) -> None:
         self.service, self.routes = make()
+        self.service.trace_elsewhere = self._trace_elsewhere
         self.service.start()
 
     def __serve_build_asgi_app__(self) -> ASGIApp:
@@ -38,6 +41,21 @@ class Replica:
         """Ray asks every few seconds, and puts another in the place of one that fails."""
         if self.service.engine.broken:
             raise RuntimeError("the engine has failed")
+
+    async def piece(self, name: str, place: int) -> Piece | None:
+        """What this replica has of a trace, for the one that was asked for it."""
+        sheet = self.service.traces.get(name)
+        return None if sheet is None else sheet.piece(place)
+
+    async def _trace_elsewhere(self, name: str) -> AsyncIterator[bytes] | None:
+        peers = _ray_serve().get_deployment_handle(NAME, NAME)
+
+        async def look(place: int) -> Piece | None:
+            answers = peers.broadcast("piece", name, place)
+            found = await answers.results_async(timeout_s=PATIENCE, return_exceptions=True)
+            return next((each for each in found if isinstance(each, Piece)), None)
+
+        return None if await look(0) is None else followed(look, POLL)
 
 
 def serve_on(slots: Slots, make: Make, options: Namespace, say: Callable[[str], None]) -> None:
