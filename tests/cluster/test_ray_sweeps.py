@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import json
+import os
 import random
+import signal
 import sqlite3
 from contextlib import closing
 
 import pytest
 
+import unmask
 from cluster.commands import SWEEP, done, start, wait_for, workers
-from lab.test_sweeps import contents
+from lab.test_sweeps import Counter, contents, swept, works
+from unmask.cluster import Cluster, joined
+from unmask.errors import LabError
+from unmask.lab.crew import Crew
+from unmask.lab.options import Options
+from unmask.lab.store import Store
 
 pytestmark = pytest.mark.xdist_group("ray")
 KILLS, EXAMPLES = 10, 80  # of each of the two rules
@@ -53,3 +62,88 @@ def test_ten_killed_workers_leave_the_store_of_a_local_run(address, calm, tmp_pa
     assert "kept in" in output
     assert contents(file) == contents(calm)
     assert workers() == []
+
+
+def test_an_interrupted_sweep_goes_on_where_it_was(address, calm, tmp_path):
+    file = tmp_path / "store.sqlite"
+    command = (*SWEEP, "--limit", EXAMPLES, "--store", file, "--ray", address, "--workers", 1)
+    sweep = start(*command)
+    wait_for(lambda: finished(file) >= 5)
+    sweep.send_signal(signal.SIGINT)
+    code, _, told = done(sweep, 60)
+    assert (code, told.splitlines()[-1]) == (130, "interrupted")
+    assert "Traceback" not in told
+    kept = finished(file)
+    assert 5 <= kept < 2 * EXAMPLES
+    assert swept_here(file)[1].finished == 2 * EXAMPLES - kept  # by this process alone
+    assert contents(file) == contents(calm)
+
+
+def swept_here(file, **options):
+    """The same sweep in this process."""
+    some = works(length=24, limit=EXAMPLES)
+    return swept(file, some, **options)
+
+
+def test_the_cluster_goes_on_with_what_was_begun_here_and_grades_all(address, calm, tmp_path):
+    file = tmp_path / "store.sqlite"
+    swept(file, works(length=24, limit=40))
+    left, counter = swept_here(file, cluster=Cluster(address, 2))
+    assert (left, counter.begun) == (0, 80)
+    assert counter.finished == 2 * EXAMPLES - 80
+    assert contents(file) == contents(calm)
+    with Store(file) as store:
+        trial = store.trials()[0]
+        found = {json.dumps(store.environment(row.worker)) for row in store.rows(trial)}
+    assert all(json.loads(each)["threads"] == 1 for each in found)
+
+
+def test_a_rule_that_only_this_process_knows_is_told_of_in_one_line(address, tmp_path, clean_table):
+    @unmask.selection
+    def only_here(view, scores):
+        return view.masked
+
+    some = works(rule="confidence | only_here", length=16, limit=3)
+    with pytest.raises(LabError) as caught:
+        swept(tmp_path / "store.sqlite", some, cluster=Cluster(address, 1))
+    assert "unknown selection 'only_here'" in str(caught.value)
+    assert "must be installed on every machine" in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert workers() == []
+
+
+def test_a_worker_that_would_decode_something_else_is_refused(address, tmp_path):
+    some, progress = works(limit=3), Counter()
+    with joined(Cluster(address, 1)) as slots:
+        crew = Crew(some, Options(tmp_path / "store.sqlite"), slots, progress)
+        crew.marks = dict.fromkeys(crew.marks, "other prompts")
+        with pytest.raises(LabError, match="would decode something else: its weights, its data or"):
+            crew.run()
+        crew.dismiss()
+
+
+def test_a_rule_that_kills_every_worker_ends_the_sweep(address, tmp_path):
+    """A plug-in of the driver's is found by the workers of the same machine."""
+    (tmp_path / "deadly.py").write_text(
+        "import os, unmask\n"
+        "@unmask.selection\n"
+        "def deadly(view, scores):\n"
+        "    '''Ends the process.'''\n"
+        "    os._exit(3)\n"
+    )
+    info = tmp_path / "deadly-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: deadly\nVersion: 1\n")
+    (info / "entry_points.txt").write_text("[unmask.parts]\ndeadly = deadly\n")
+    path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
+    sweep = start(
+        "eval", "--task", "words", "--rule", "confidence | deadly", "--limit", 2, "--ray", address,
+        "--workers", 1, "--store", tmp_path / "store.sqlite", PYTHONPATH=path,
+    )  # fmt: skip
+    code, _, told = done(sweep)
+    assert code == 2
+    last = told.splitlines()[-1]
+    assert last.startswith(
+        "unmask eval: 3 workers of the cluster died with nothing finished in between"
+    ), told
+    assert told.count("another one takes its place") == 2
