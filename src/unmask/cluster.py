@@ -51,7 +51,7 @@ class Cluster:
         if self.address not in (OWN, "auto") and not _ADDRESS.fullmatch(self.address):
             raise LabError(
                 f"--ray takes HOST:PORT, auto, or nothing (a cluster of its own), got "
-                f"{self.address!r}"
+                f"{self.address!r}; what is no address goes before it"
             )
         if self.device is not None and self.device not in _SLOTS:
             raise LabError(

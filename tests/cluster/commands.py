@@ -1,16 +1,25 @@
-"""`unmask` in a process of its own, and the workers of this test's cluster."""
+"""The commands of the page, `unmask` in a process of its own, and the workers of our cluster."""
 
 from __future__ import annotations
 
 import os
+import re
+import shlex
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import psutil
 
-SWEEP = ["sweep", "--task", "words", "--rule", "confidence|swd({0,5})|eb(0.1)", "--block", "full",
-         "--length", "24"]  # fmt: skip
+ROOT = Path(__file__).parents[2]
+COMMANDS = re.findall(r"```sh\n(.*?)\n```", (ROOT / "docs/ray.md").read_text(), re.DOTALL)
+
+
+def command_of(name):
+    """The words of a command of docs/ray.md, without the program."""
+    (found,) = [shlex.split(each) for each in COMMANDS if name in each]
+    return found[1:]
 
 
 def start(*arguments, **environment):

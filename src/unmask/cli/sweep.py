@@ -60,6 +60,8 @@ def run(arguments: argparse.Namespace) -> int:
         for name, about in named_sweeps().items():
             print(f"{name:<22} {about}")
         return 0
+    if arguments.ray is not None:
+        options_of(arguments)  # first: it may have taken the sweep's name for an address
     given = changes_of(arguments)
     if arguments.name is None:
         sweep = sweep_of({}, "", given, "the options")

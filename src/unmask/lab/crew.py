@@ -6,6 +6,7 @@ given back and handed out again.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from warnings import warn
@@ -25,7 +26,9 @@ MOST_DEATHS = 3  # in a row for each worker, with no example finished in between
 def share_of(works: Sequence[Work], options: Options, device: str) -> Share:
     """What the workers have to know; paths are made to hold in other folders."""
     data, traces = (path and path.absolute() for path in (options.data, options.traces))
-    return Share(wanted_of(works), data, traces, Path.cwd(), device, options.batch_size)
+    return Share(
+        wanted_of(works), data, traces, Path.cwd(), tuple(sys.path), device, options.batch_size
+    )
 
 
 def decode_on_cluster(
@@ -56,7 +59,8 @@ class Crew:
         self.over: set[str] = (
             set()
         )  # trials that had nothing free when they were last looked through
-        self.deaths, self.silence = 0, 0.0
+        self.dead = self.deaths = 0  # in all, and since an example was finished
+        self.silence = 0.0
         left = sum(len(work.asks) for work in works)
         self.seats = [self._new() for _ in range(min(slots.count, left))]
 
@@ -123,13 +127,14 @@ class Crew:
     def _replace(self, seat: Seat, error: Exception) -> None:
         """A worker has died: others do what it had, and a new one takes its place."""
         seat.leave()
+        self.dead += 1
         self.deaths += 1
         if self.deaths >= MOST_DEATHS * len(self.seats):
             raise LabError(
                 f"{self.deaths} workers of the cluster died with nothing finished in between; what "
                 f"is finished is kept. Of the last one Ray says: {first_line(error)}"
             )
-        warn("a worker of the cluster has died; another one takes its place", stacklevel=2)
+        warn(f"a worker has died ({self.dead} so far); another one takes its place", stacklevel=2)
         self.over.clear()
         self.seats[self.seats.index(seat)] = self._new()
         for other in self.seats:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +32,7 @@ class Share:
     data: Path | None
     traces: Path | None
     folder: Path  # where a model's relative name begins
+    path: tuple[str, ...]  # where the driver finds modules, and with them parts of rules
     device: str
     batch_size: int
 
@@ -63,6 +65,7 @@ class Worker:
         """Plan the sweep; what is wrong with it here is returned, for it may not pickle."""
         if share.folder.is_dir():
             os.chdir(share.folder)
+        sys.path += [each for each in share.path if each not in sys.path]
         self.share = share
         self._set_threads()
         try:

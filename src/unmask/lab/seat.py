@@ -98,12 +98,13 @@ class Seat:
             self.store.still_here(SIGN_OF_LIFE)
 
     def leave(self) -> None:
-        """End the worker; what it had is free at once."""
+        """End the worker; what it had is free at once. Twice does nothing more."""
         self.rest()
         self.ray.kill(self.actor)
         if self.store is not None:
             self.store.release()
             self.store.close()
+            self.store = None
 
 
 def _model_of(work: Work) -> tuple[str, ...]:
