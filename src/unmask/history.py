@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
@@ -28,6 +30,17 @@ class History:
     def __init__(self) -> None:
         self.last: Tensor | None = None  # [M, V] of the last forward
         self.at_commit: Tensor | None = None  # [M, V], by `state.anchor`
+
+    @classmethod
+    def joined(cls, parts: Sequence[tuple[History, State]]) -> History:
+        """What several histories keep for these states, whose slots and anchors become its own."""
+        new = cls()
+        if len(parts) == 1:
+            new.last, new.at_commit = parts[0][0].last, parts[0][0].at_commit
+            return new
+        new.last = _gathered([(history.last, state.slot) for history, state in parts])
+        new.at_commit = _gathered([(history.at_commit, state.anchor) for history, state in parts])
+        return new
 
     def previous(self, state: State, where: Where) -> Previous | None:
         """What these cells looked like one forward ago."""
@@ -71,6 +84,18 @@ class History:
             pair = (then, now) if kl == "prev_cur" else (now, then)
             moved[ship(watched, moved.device)] = divergence(*pair)
         return moved
+
+
+def _gathered(parts: Sequence[tuple[Tensor | None, Tensor]]) -> Tensor | None:
+    """The rows of logits that are numbered somewhere, as one tensor; they are numbered anew."""
+    kept: list[Tensor] = []
+    for logits, numbers in parts:
+        used = numbers >= 0
+        if logits is not None and bool(used.any()):
+            rows, count = _rows(logits, numbers[used]), sum(map(len, kept))
+            numbers[used] = torch.arange(count, count + len(rows))
+            kept.append(rows)
+    return torch.cat(kept) if kept else None
 
 
 def _rows(logits: Tensor, which: Tensor) -> Tensor:
