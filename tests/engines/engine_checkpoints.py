@@ -10,8 +10,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from checkpoints import make
 from safetensors.torch import load_file, save_file
+
+from checkpoints import make
 
 PRINTABLE = 94  # token ids 0..93 of the byte tokenizer are ! to ~
 CHAT = "{% for m in messages %}{{ m['content'] }}{% endfor %}"
@@ -60,7 +61,7 @@ LLADA2 = {
     "n_group": 4,
     "topk_group": 2,
     "norm_topk_prob": True,
-    "routed_scaling_factor": 2.5,
+    "routed_scaling_factor": 1.0,  # the released 2.5 is left out by SGLang's experts on the CPU
     "router_dtype": "fp32",
     "score_function": "sigmoid",
     "use_qk_norm": True,

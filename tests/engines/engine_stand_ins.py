@@ -10,7 +10,7 @@ import importlib.abc
 import importlib.machinery
 import sys
 from types import ModuleType
-from typing import Any
+from typing import Any, ClassVar
 
 MISSING = ("sgl_kernel", "torchaudio", "torchvision")
 
@@ -34,7 +34,7 @@ def _absent(module: str, name: str) -> Absent:
 class Package(ModuleType):
     """A module in which every public name is something absent."""
 
-    __path__: list[str] = []
+    __path__: ClassVar[list[str]] = []
     __version__ = "0.0"  # older than anything that somebody asks for
 
     def __getattr__(self, name: str) -> Any:

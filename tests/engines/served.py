@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import socket
 import subprocess
@@ -18,12 +19,12 @@ from urllib.request import urlopen
 from openai import OpenAI
 
 PATIENCE = 400  # seconds until it is up, on a busy machine
-ON_THE_CPU = (
+ON_THE_CPU = shlex.split(
     "--device cpu --dtype float32 --attention-backend torch_native --sampling-backend pytorch "
     "--grammar-backend none --disable-cuda-graph --disable-radix-cache --chunked-prefill-size -1 "
     "--max-total-tokens 2048 --mem-fraction-static 0.3 --max-running-requests 4 "
     "--skip-server-warmup --trust-remote-code --log-level warning"
-).split()
+)
 COUNTER = '''"""Appends to a file of each process for every forward of SGLang's model runner."""
 import os
 from pathlib import Path

@@ -7,8 +7,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import torch
-from helpers import MASK, VOCABULARY, canvas_of, logits_of, random_lookup
 from torch import Tensor
+
+from helpers import MASK, VOCABULARY, canvas_of, logits_of, random_lookup
 
 BLOCK = 12
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+
 from helpers import EOS, MASK, random_lookup, rule_texts
 
 pytest.importorskip("sglang", reason="SGLang is not installed: make test-engines")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 NAME = "Unmask"  # of the algorithm, for --dllm-algorithm
+OTHERS = ("block_size",)  # keys of --dllm-algorithm-config that SGLang reads itself
 
 
 def register() -> None:

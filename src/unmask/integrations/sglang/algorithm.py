@@ -12,6 +12,7 @@ from torch import Tensor
 from unmask.errors import RequestError
 from unmask.integrations.blocks import Blocks, Seat
 from unmask.integrations.options import Options
+from unmask.integrations.sglang import OTHERS
 from unmask.request import MOST
 
 try:
@@ -20,8 +21,6 @@ except ImportError as error:
     raise RequestError(
         f"SGLang's dLLM framework is not here ({error}); pip install 'unmask[sglang]'"
     ) from None
-
-OTHERS = ("block_size",)  # of the same file: SGLang reads it
 
 
 class Unmask(DllmAlgorithm):  # type: ignore[misc]
