@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
+from pathlib import Path
+
 import pytest
 import torch
 
@@ -168,3 +171,15 @@ def test_a_wrong_file_stops_the_launch_before_anything_is_loaded(tmp_path):
         )
     file.write_text("rule: confidence | swd(5) | eb(0.1)\nblock_size: 8\n")
     algo_name_to_cls[NAME].configure_server_args(SimpleNamespace(dllm_algorithm_config=str(file)))
+
+
+def test_the_commands_of_the_page_are_what_sglangs_own_parser_takes():
+    from sglang.srt.server_args import prepare_server_args
+
+    page = (Path(__file__).parents[2] / "docs" / "sglang.md").read_text()
+    commands = [line for line in page.splitlines() if line.startswith("python -m sglang")]
+    assert len(commands) == 2
+    for command in commands:
+        found = prepare_server_args(shlex.split(command)[3:])
+        assert found.dllm_algorithm == NAME
+        assert found.dllm_algorithm_config == "rule.yaml"

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
 pytest.importorskip("sglang", reason="SGLang is not installed: make test-engines")
 from engine_checkpoints import FAMILIES, make_served
-from served import served
+from served import ON_THE_CPU, served
 
 from unmask import decode
 from unmask.models.load import load
@@ -121,3 +125,18 @@ def test_a_wrong_rule_stops_the_launch_with_a_last_line_that_says_why(tmp_path, 
     ):
         pass
     assert said in (tmp_path / "Unmask-run" / "log").read_text().strip().splitlines()[-1]
+
+
+def test_the_example_serves_asks_and_ends(checkpoint):
+    root = Path(__file__).parents[2]
+    words = [str(checkpoint[1]), PROMPTS[0], "--rule", SWD, "--length", str(LENGTH)]
+    done = subprocess.run(
+        [sys.executable, "examples/sglang_serve.py", *words, "--", *ON_THE_CPU],
+        cwd=root,
+        env={**os.environ, "SGLANG_USE_CPU_ENGINE": "1", "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=500,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.stdout.splitlines()[-1] == own(checkpoint, PROMPTS[0])[0]

@@ -53,7 +53,7 @@ class Unmask(DllmAlgorithm):  # type: ignore[misc]
         """Decide once; says which blocks had no masks, so that this forward kept their final KV."""
         shape = (forward_batch.batch_size, self.block_size)
         tokens = forward_batch.input_ids.view(shape).cpu().long()
-        fixed = getattr(forward_batch, "dllm_prompt_mask", None)  # sglang >= 0.5.22
+        fixed = getattr(forward_batch, "dllm_prompt_mask", None)  # not in 0.5.20
         fixed = None if fixed is None else fixed.cpu()
         unfilled = tokens == self.mask_id if fixed is None else (tokens == self.mask_id) & ~fixed
         done: list[bool] = (~unfilled.any(-1)).tolist()
