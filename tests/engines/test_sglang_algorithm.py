@@ -183,3 +183,11 @@ def test_the_commands_of_the_page_are_what_sglangs_own_parser_takes():
         found = prepare_server_args(shlex.split(command)[3:])
         assert found.dllm_algorithm == NAME
         assert found.dllm_algorithm_config == "rule.yaml"
+
+
+def test_the_bench_compares_equal_decisions():
+    from bench.sglang import ALGORITHMS, run
+
+    rows = [run(name, options, blocks=1, steps=2) for name, options in ALGORITHMS]
+    assert rows[0]["masks_left"] == rows[1]["masks_left"] < 32
+    assert all(row["least_ms"] <= row["median_ms"] for row in rows)
