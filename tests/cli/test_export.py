@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import shlex
+from importlib import import_module
+from importlib.util import find_spec
 
 import pytest
 
 from checkpoints import EOS, make_llada, make_sdar
 from unmask.cli import main
+from unmask.errors import UnmaskError
 from unmask.integrations.sglang.launch import SERVED
 
 SDAR_MASK = SERVED["SDARForCausalLM"].mask_id
@@ -93,3 +96,10 @@ def test_what_sglang_cannot_serve_is_refused(export, tmp_path):
     code, _, error, _ = export("--model", make_sdar(tmp_path / "sdar"))
     assert code == 2
     assert f"masks with token 258, and SGLang takes {SDAR_MASK}" in error
+
+
+def test_without_sglang_its_algorithm_names_the_extra():
+    if find_spec("sglang") is not None:
+        pytest.skip("SGLang is installed")
+    with pytest.raises(UnmaskError, match=r"pip install 'unmask\[sglang\]'"):
+        import_module("unmask.integrations.sglang.algorithm")
