@@ -28,6 +28,7 @@ COMMANDS = (
     "tune",
     "lm-eval",
     "score",
+    "export",
     "tasks",
     "models",
     "rules",

@@ -1,1 +1,1 @@
-"""Seats in other people's programs; each needs its extra, and none is imported unasked."""
+"""Our rules in other people's programs: each translates, needs its extra, and decides nothing."""
