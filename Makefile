@@ -27,7 +27,7 @@ test: setup
 	$(BIN)/mypy
 	$(BIN)/pytest -n 2 --dist loadgroup
 
-# The real SGLang, newest and oldest, in an environment of its own: a quarter of an hour on two cores.
+# The real SGLang, newest and oldest, in an environment of its own: twenty minutes on two busy cores.
 test-engines: $(ENGINES)/.installed
 	$(ENGINES)/bin/python -m pytest tests/engines -W default
 	PYTHONPATH=$(ENGINES)/older $(ENGINES)/bin/python -m pytest tests/engines/test_sglang_algorithm.py -W default

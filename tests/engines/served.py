@@ -82,7 +82,8 @@ def served(folder: Path, scratch: Path, *arguments: str, workers: int = 1) -> It
     try:
         _wait(process, port, scratch / "log")
         base = f"http://127.0.0.1:{port}/v1"
-        yield Served(OpenAI(base_url=base, api_key="none", max_retries=0, timeout=300), counted)
+        with OpenAI(base_url=base, api_key="none", max_retries=0, timeout=300) as client:
+            yield Served(client, counted)
     finally:
         _stop(process)
 
