@@ -12,11 +12,13 @@ import pytest
 
 from unmask.cluster import Cluster, joined
 
-SETTINGS = {
-    "RAY_USAGE_STATS_ENABLED": "0",
+# Now, since Ray reads its token when it is imported, and any test may be the first to do so.
+os.environ |= {
     "RAY_AUTH_MODE": "token",
-    "OMP_NUM_THREADS": "1",
+    "RAY_AUTH_TOKEN": secrets.token_hex(32),
+    "RAY_USAGE_STATS_ENABLED": "0",
 }
+os.environ.pop("RAY_ADDRESS", None)
 
 
 @pytest.fixture(scope="session")
@@ -25,14 +27,9 @@ def address():
     if find_spec("ray") is None:
         pytest.skip("ray is not installed")
     folder = tempfile.mkdtemp(prefix="ray-", dir="/tmp")  # paths of sockets must be short
-    before = dict(os.environ)
-    # before Ray is imported: it reads its token once
-    os.environ |= {**SETTINGS, "RAY_AUTH_TOKEN": secrets.token_hex(32), "RAY_TMPDIR": folder}
-    os.environ.pop("RAY_ADDRESS", None)
-    try:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_TMPDIR", folder)
+        patch.setenv("OMP_NUM_THREADS", "1")
         with joined(Cluster("local", 4)) as slots:
             yield slots.ray.get_runtime_context().gcs_address
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-        os.environ.clear()
-        os.environ.update(before)
+    shutil.rmtree(folder, ignore_errors=True)
