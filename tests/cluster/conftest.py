@@ -1,4 +1,8 @@
-"""One real Ray cluster for all tests here, on loopback, with a token and a folder of its own."""
+"""One real Ray cluster for all tests here, on loopback, with a token and a folder of its own.
+
+xdist hands out long runs of tests, so that of its workers usually one has them all; where two have
+some, each has a cluster. (Groups would say so, but xdist 3.8 does not see them under pytest 9.2.)
+"""
 
 from __future__ import annotations
 
