@@ -25,7 +25,7 @@ test: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/pytest -n 2 --dist loadgroup
+	$(BIN)/pytest -n 2
 
 # The real SGLang, newest and oldest, in an environment of its own: twenty minutes on two busy cores.
 test-engines: $(ENGINES)/.installed

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import re
+import socket
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ from unmask.errors import LabError
 
 OWN = "local"
 LOOPBACK = "127.0.0.2"  # Ray takes 127.0.0.1 for a wish to be reached from elsewhere
+PATIENCE = 10.0  # seconds for the first answer of a cluster's head
 SHELVES = 80 * 2**20  # bytes for Ray's object store: what we send is small
 _ADDRESS = re.compile(r"(\[[0-9a-fA-F:.]+\]|[\w.-]+):\d{1,5}")
 _QUIET = {
@@ -115,10 +117,21 @@ def _ray() -> Any:
 
 
 def _join(ray: Any, cluster: Cluster) -> None:
+    if _ADDRESS.fullmatch(cluster.address):
+        _check_that_somebody_listens(cluster.address)
     try:
         ray.init(**_arguments(cluster))
     except (ConnectionError, OSError, RuntimeError, ValueError) as error:
         raise LabError(f"no Ray cluster at {cluster.address}: {first_line(error)}") from None
+
+
+def _check_that_somebody_listens(address: str) -> None:
+    """Ray itself would wait for minutes."""
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=PATIENCE).close()
+    except (OSError, OverflowError) as error:
+        raise LabError(f"no Ray cluster at {address}: {error}") from None
 
 
 def _arguments(cluster: Cluster) -> dict[str, Any]:

@@ -1,4 +1,8 @@
-"""One real Ray cluster for all tests here, on loopback, with a token and a folder of its own."""
+"""One real Ray cluster for all tests here, on loopback, with a token and a folder of its own.
+
+xdist hands out long runs of tests, so that of its workers usually one has them all; where two have
+some, each has a cluster. (Groups would say so, but xdist 3.8 does not see them under pytest 9.2.)
+"""
 
 from __future__ import annotations
 
@@ -12,11 +16,13 @@ import pytest
 
 from unmask.cluster import Cluster, joined
 
-SETTINGS = {
-    "RAY_USAGE_STATS_ENABLED": "0",
+# Now, since Ray reads its token when it is imported, and any test may be the first to do so.
+os.environ |= {
     "RAY_AUTH_MODE": "token",
-    "OMP_NUM_THREADS": "1",
+    "RAY_AUTH_TOKEN": secrets.token_hex(32),
+    "RAY_USAGE_STATS_ENABLED": "0",
 }
+os.environ.pop("RAY_ADDRESS", None)
 
 
 @pytest.fixture(scope="session")
@@ -25,14 +31,9 @@ def address():
     if find_spec("ray") is None:
         pytest.skip("ray is not installed")
     folder = tempfile.mkdtemp(prefix="ray-", dir="/tmp")  # paths of sockets must be short
-    before = dict(os.environ)
-    # before Ray is imported: it reads its token once
-    os.environ |= {**SETTINGS, "RAY_AUTH_TOKEN": secrets.token_hex(32), "RAY_TMPDIR": folder}
-    os.environ.pop("RAY_ADDRESS", None)
-    try:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_TMPDIR", folder)
+        patch.setenv("OMP_NUM_THREADS", "1")
         with joined(Cluster("local", 4)) as slots:
             yield slots.ray.get_runtime_context().gcs_address
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-        os.environ.clear()
-        os.environ.update(before)
+    shutil.rmtree(folder, ignore_errors=True)

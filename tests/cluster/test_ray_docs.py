@@ -7,11 +7,7 @@ import shlex
 import subprocess
 import sys
 
-import pytest
-
 from cluster.commands import COMMANDS, ROOT, command_of
-
-pytestmark = pytest.mark.xdist_group("ray")
 
 
 def test_every_command_of_the_page_is_run_by_a_test():

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from contextlib import closing
 
 import pytest
 
 from unmask.cli import main
 from unmask.cluster import Cluster, address_of
 from unmask.errors import LabError
+from unmask.server.run import listen
 
 
 @pytest.mark.parametrize(
@@ -49,6 +51,17 @@ def test_an_address_is_what_was_given_then_the_environments_then_a_cluster_of_it
 def test_a_cluster_has_at_least_one_worker():
     with pytest.raises(LabError, match="the number of workers must be >= 1, got 0"):
         Cluster(workers=0)
+
+
+def test_an_address_where_nobody_listens_is_told_of_at_once(capsys, tmp_path):
+    with closing(listen("127.0.0.1", 0)) as bound:  # bound, so that nobody else takes it
+        address = f"127.0.0.1:{bound.getsockname()[1]}"
+        store = str(tmp_path / "store.sqlite")
+        arguments = ["eval", "--task", "words", "--limit", "1", "--store", store, "--ray", address]
+        assert main(arguments) == 2
+    told = capsys.readouterr().err
+    assert told.startswith(f"unmask eval: no Ray cluster at {address}: ")
+    assert told.count("\n") == 1
 
 
 def test_without_the_extra_it_says_what_to_install(tmp_path):

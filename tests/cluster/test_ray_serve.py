@@ -13,7 +13,6 @@ import pytest
 from cluster.commands import command_of, done, start, wait_for, workers
 from server.serving import PENS, WORDS, events_of, serving, text_of
 
-pytestmark = pytest.mark.xdist_group("ray")
 REPLICA = "ray::ServeReplica:unmask"
 
 

@@ -19,7 +19,6 @@ from unmask.lab import crew as crews
 from unmask.lab.crew import Crew
 from unmask.lab.options import Options
 
-pytestmark = pytest.mark.xdist_group("ray")
 SWEEP = command_of("unmask sweep")  # with two workers
 HERE = SWEEP[: SWEEP.index("--ray")]
 KILLS, EXAMPLES = 10, 60  # of each of the two rules
