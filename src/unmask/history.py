@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
@@ -31,6 +33,23 @@ class History:
         self.keep, self.suppressed = keep, suppressed
         self.last: Tensor | Likeliest | None = None  # [M, V] of the last forward
         self.at_commit: Tensor | None = None  # [M, V], by `state.anchor`
+
+    @classmethod
+    def joined(cls, parts: Sequence[tuple[History, State]]) -> History:
+        """What several histories keep for these states, whose slots and anchors become its own."""
+        some = parts[0][0]
+        new = cls(some.keep, some.suppressed)
+        if len(parts) == 1:
+            new.last, new.at_commit = some.last, some.at_commit
+            return new
+        last = _gathered([(history.last, state.slot) for history, state in parts])
+        anchors = _gathered([(history.at_commit, state.anchor) for history, state in parts])
+        sparse = [rows for rows in last if isinstance(rows, Likeliest)]
+        dense = [rows for rows in last if isinstance(rows, Tensor)]
+        new.last = Likeliest.joined(sparse) if sparse else torch.cat(dense) if dense else None
+        held = [rows for rows in anchors if isinstance(rows, Tensor)]
+        new.at_commit = torch.cat(held) if held else None
+        return new
 
     def previous(self, state: State, where: Where) -> Previous | SparsePrevious | None:
         """What these cells looked like one forward ago."""
@@ -92,3 +111,23 @@ class History:
 def _rows(logits: Tensor, which: Tensor) -> Tensor:
     """Some rows of logits, by their numbers on the host."""
     return logits[ship(which, logits.device)]
+
+
+def _gathered(
+    parts: Sequence[tuple[Tensor | Likeliest | None, Tensor]],
+) -> list[Tensor | Likeliest]:
+    """Of each part the rows that are numbered somewhere; the numbers become those of all."""
+    kept: list[Tensor | Likeliest] = []
+    count = 0
+    for found, numbers in parts:
+        used = numbers >= 0
+        if found is None or not bool(used.any()):
+            continue
+        which = numbers[used]
+        numbers[used] = torch.arange(count, count + len(which))
+        count += len(which)
+        if isinstance(found, Likeliest):
+            kept.append(found.rows(ship(which, found.tokens.device)))
+        else:
+            kept.append(_rows(found, which))
+    return kept

@@ -27,6 +27,7 @@ COMMANDS = (
     "report",
     "tune",
     "score",
+    "export",
     "tasks",
     "models",
     "rules",

@@ -1,0 +1,1 @@
+"""Other people's loops and engines with our rules in them: each translates, none decides."""
