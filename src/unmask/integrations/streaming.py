@@ -68,10 +68,13 @@ class Streamed:
             self.sent = len(final)
 
     def _draft(self, step: Step) -> Tensor:
-        """The window from where nothing is final yet: committed tokens, else the likeliest."""
+        """The window from where nothing is final yet: committed tokens, else the likeliest.
+
+        A commitment that was taken back in this step is a mask.
+        """
         start, stop = int(step.start[0]), min(int(step.stop[0]), self.span.last)
         guess = step.view.token[0, : stop - start]
         now = step.tokens[0, start:stop]
-        open_ = (now == self.span.mask_id) & step.view.masked[0, : stop - start]
-        draft = torch.where(open_, guess, now)
+        undecided = (now == self.span.mask_id) & step.view.masked[0, : stop - start]
+        draft = torch.where(undecided, guess, now)
         return draft[max(0, self.span.first + self.sent - start) :]
