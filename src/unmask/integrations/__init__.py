@@ -1,1 +1,1 @@
-"""Other people's loops and engines with our rules in them: each translates, none decides."""
+"""Our rules in other people's programs: each translates, needs its extra, and decides nothing."""
