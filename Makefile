@@ -3,8 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+ENGINES := .venv-engines
 
-.PHONY: setup demo lab test format bench train table clean
+.PHONY: setup demo lab test test-engines format bench train table clean
 
 setup: $(STAMP)
 
@@ -24,7 +25,15 @@ test: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/pytest -n 2
+	$(BIN)/pytest -n 2 --dist loadgroup
+
+# The real SGLang, newest and oldest, in an environment of its own: a quarter of an hour on two cores.
+test-engines: $(ENGINES)/.installed
+	$(ENGINES)/bin/python -m pytest tests/engines -W default
+	PYTHONPATH=$(ENGINES)/older $(ENGINES)/bin/python -m pytest tests/engines/test_sglang_algorithm.py -W default
+
+$(ENGINES)/.installed: pyproject.toml constraints.txt tools/engines.sh tests/engines/requirements.txt tests/engines/engine_stand_ins.py
+	tools/engines.sh $(PYTHON) $(ENGINES)
 
 format: setup
 	$(BIN)/ruff format .
@@ -42,4 +51,4 @@ table: setup
 	$(BIN)/python tools/pages.py
 
 clean:
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis dist build
+	rm -rf $(VENV) $(ENGINES) .mypy_cache .pytest_cache .ruff_cache .hypothesis dist build

@@ -129,6 +129,7 @@ class Job:
             "block": self.shape.spec.block or settings.block,
             "eos": settings.eos,
             "steps": settings.steps,
+            "history": settings.history,
             **vars(settings.sampling),
             "seed": options.seed,
             "chat": self.texts.in_chat(self.texts.infill),
