@@ -1,4 +1,4 @@
-"""Models as a user of transformers has them in memory: classes of the released names and configs."""
+"""Models as a user of transformers has them in memory: released class names and configs."""
 
 from __future__ import annotations
 

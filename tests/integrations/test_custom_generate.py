@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from importlib.metadata import PackageNotFoundError, version
 
 import pytest
 import torch
@@ -14,26 +13,9 @@ from unmask.errors import UnmaskError
 from unmask.integrations.custom_generate import write
 
 transformers = pytest.importorskip("transformers")
-pytestmark = pytest.mark.filterwarnings("ignore")
+pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.usefixtures("own_modules")]
 RULE = "confidence | swd(5) | eb(0.5)"
 PROMPT = [11, 12, 13, 14, 15]
-
-
-@pytest.fixture(autouse=True)
-def _modules_of_their_own(tmp_path, monkeypatch):
-    """Code that transformers copies stays in this test; the package counts as installed."""
-    monkeypatch.setattr("transformers.dynamic_module_utils.HF_MODULES_CACHE", str(tmp_path / "m"))
-    try:
-        version("unmask")
-    except PackageNotFoundError:
-        info = tmp_path / "site" / f"unmask-{unmask.__version__}.dist-info"
-        info.mkdir(parents=True)
-        about = f"Metadata-Version: 2.1\nName: unmask\nVersion: {unmask.__version__}\n"
-        (info / "METADATA").write_text(about)
-        monkeypatch.syspath_prepend(info.parent)
-    yield
-    for module in [name for name in sys.modules if name.startswith("transformers_modules")]:
-        del sys.modules[module]
 
 
 @pytest.fixture(scope="module")
