@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 from importlib import import_module
 
-EXPORTS = ("sglang",)  # each has a module of its own, export_NAME, with `add`
+# each has a module of its own, export_NAME, with `add`
+EXPORTS = ("sglang", "custom_generate")
 
 
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -51,7 +51,7 @@ class Job:
             recipe_of(options.rule),
             Sampling(options.temperature, options.top_p, options.top_k, options.tempered),
             options.length,
-            _block(options.block),
+            block_named(options.block),
             options.eos,
             options.steps,
             options.history,
@@ -150,7 +150,7 @@ class Job:
         }
 
 
-def _block(given: str | None) -> int | Literal["full"] | None:
+def block_named(given: str | None) -> int | Literal["full"] | None:
     if given is None:
         return None
     if given == "full":
