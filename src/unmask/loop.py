@@ -232,7 +232,7 @@ def _as_denoiser(model: Denoiser) -> Denoiser:
 
 
 def _drain(model: Denoiser, requests: list[Request], batch_size: int) -> list[Result]:
-    order = longest_first(requests) if batch_size > 1 else range(len(requests))
+    order = longest_first([len(request.canvas) for request in requests])
     finished = {
         order[result.key]: result
         for step in decode_steps(model, [requests[number] for number in order], batch_size)
@@ -241,9 +241,9 @@ def _drain(model: Denoiser, requests: list[Request], batch_size: int) -> list[Re
     return [replace(finished[number], key=number) for number in range(len(requests))]
 
 
-def longest_first(requests: Sequence[Request]) -> list[int]:
-    """The numbers of the requests, those with the longest canvas first."""
-    return sorted(range(len(requests)), key=lambda number: -len(requests[number].canvas))
+def longest_first(lengths: Sequence[int]) -> list[int]:
+    """The numbers of requests of these lengths, the longest first."""
+    return sorted(range(len(lengths)), key=lambda number: -lengths[number])
 
 
 def _canvas(groups: list[Rows]) -> Canvas:

@@ -22,6 +22,7 @@ from unmask.integrations.harness.options import Options, Wanted
 from unmask.integrations.harness.ranks import Ranks
 from unmask.jsonl import sha_of
 from unmask.likelihood import Pair, log_likelihoods, would_write
+from unmask.loop import longest_first
 from unmask.request import prompt_request
 
 log = logging.getLogger(__name__)
@@ -147,7 +148,7 @@ class UnmaskLM(TemplateLM):  # type: ignore[misc]
             same = sha_of([context, str(given)])
             asks.append(self._ask(context, given, seen[same]))
             seen[same] += 1
-        order = _longest_first([len(ask.request.canvas) for ask in asks])
+        order = longest_first([len(ask.request.canvas) for ask in asks])
         texts: dict[int, Generation] = {}
         with self._bar(len(asks), "generate_until", disable_tqdm) as bar:
             chosen = [asks[number] for number in order]
@@ -202,7 +203,7 @@ class UnmaskLM(TemplateLM):  # type: ignore[misc]
             Pair(self._fitting(context, len(target)), target) for _, context, target in requests
         ]
         found: dict[int, tuple[float, bool]] = {}
-        order = _longest_first([len(pair.prefix) + len(pair.target) for pair in pairs])
+        order = longest_first([len(pair.prefix) + len(pair.target) for pair in pairs])
         chosen = [pairs[number] for number in order]
         greedy = self._written(chosen)
         with self._bar(len(pairs), "loglikelihood", bool(kwargs.get("disable_tqdm"))) as bar:
@@ -259,7 +260,3 @@ class UnmaskLM(TemplateLM):  # type: ignore[misc]
 
     def barrier(self) -> None:
         self.ranks.wait()
-
-
-def _longest_first(lengths: Sequence[int]) -> list[int]:
-    return sorted(range(len(lengths)), key=lambda number: -lengths[number])
