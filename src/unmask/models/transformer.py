@@ -160,24 +160,13 @@ class Layer(nn.Module):
         return out
 
 
-def _embedding(count: int, width: int) -> nn.Embedding:
-    """As torch makes one; but where weights are only read, drawing them costs a second.
-
-    A normal draw without storage is one of torch's Python references, which import its compiler.
-    """
-    weight = torch.empty(count, width)
-    if not weight.is_meta:
-        nn.init.normal_(weight)
-    return nn.Embedding(count, width, _weight=weight)
-
-
 class Transformer(nn.Module):
     """Token ids to hidden states, and hidden states to logits, apart."""
 
     def __init__(self, arch: Architecture) -> None:
         super().__init__()
         self.arch = arch
-        self.embed = _embedding(arch.vocab_size, arch.hidden)
+        self.embed = nn.Embedding(arch.vocab_size, arch.hidden)
         self.layers = nn.ModuleList(Layer(arch, index) for index in range(arch.layers))
         self.norm = RMSNorm(arch.hidden, arch.norm_eps)
         if not arch.tied:
