@@ -104,7 +104,8 @@ def test_a_step_waits_once_with_guidance_and_with_a_shifted_model(device):
     assert set(waits_per_step(device, guided, "confidence | swd(5) | eb(0.1)", block=4)) == {1}
 
 
-def test_a_trace_waits_a_few_times_for_many_steps(device):
+def test_a_trace_waits_a_few_times_for_many_steps(device, monkeypatch):
+    monkeypatch.setattr("unmask.trace.tracer.SECONDS", 600)  # however slow the machine
     far = model()
     request = prompt_request(far.spec, [1, 2], 12, Settings(Rule.parse("confidence | top(1)")))
     result = record(far, request, BytesIO())

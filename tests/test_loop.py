@@ -174,6 +174,23 @@ def test_dropping_a_row_frees_it_at_once_and_leaves_the_others_alone():
         assert outcome(found[key]) == outcome(decode(model, prompts[key], rule, length=8))
 
 
+def test_many_prompts_are_taken_longest_first_and_answered_in_their_order():
+    seen = []
+
+    class Watching(Counting):
+        def trunk(self, canvas):
+            seen.append(canvas.lengths.tolist())
+            return super().trunk(canvas)
+
+    prompts = [[1], [1, 2, 3, 4], [1, 2], [1, 2, 3]]
+    model = random_lookup(0)
+    many = decode_many(Watching(model), prompts, TOP, length=4, batch_size=2)
+    assert seen == [[8, 7]] * 4 + [[6, 5]] * 4
+    assert [result.key for result in many] == [0, 1, 2, 3]
+    for result, prompt in zip(many, prompts, strict=True):
+        assert outcome(result) == outcome(decode(model, prompt, TOP, length=4))
+
+
 def test_dropping_the_last_row_empties_the_batch():
     model = random_lookup(0)
     batch = Batch(model)

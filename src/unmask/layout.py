@@ -32,7 +32,8 @@ def lay_out(
     """The view of all rows: values of cells outside the windows are left out."""
     rows, positions = found.where
     width = int((state.stop - state.start).max())
-    inside = window[found.where]
+    watched = needs.drift is not None or needs.later_blocks  # cells that are no candidates
+    inside = window[found.where] if watched else slice(None)
     rows, positions = rows[inside], positions[inside]
     shape, cells = (len(state), width), (rows, positions - state.start[rows])
 
@@ -53,13 +54,16 @@ def lay_out(
     floats = [scored.confidence, scored.margin, scored.entropy, raw.entropy, *given.values()]
     confidence, margin, entropy, raw_entropy, *more = lay(*(column[inside] for column in floats))
     laid = dict(zip(given, more, strict=True))
-    times = state.revoked_times[rows, positions]
-    revocable = (state.anchor[rows, positions] >= 0) & (times < MOST_REVOCATIONS)
-    masked, seen, revocable = lay(
-        candidates[rows, positions], state.slot[rows, positions] >= 0, revocable
-    )
+    masked, seen = lay(candidates[rows, positions], state.slot[rows, positions] >= 0)
     deferred = ABSENT if found.ends is ABSENT else lay(found.ends[inside])[0] & masked
-    token, revoked_times = lay(scored.token[inside], times)
+    if needs.drift is None:  # nothing is ever taken back
+        (token,) = lay(scored.token[inside])
+        revocable, revoked_times = torch.zeros_like(masked), torch.zeros_like(token)
+    else:
+        times = state.revoked_times[rows, positions]
+        held = (state.anchor[rows, positions] >= 0) & (times < MOST_REVOCATIONS)
+        (revocable,) = lay(held)
+        token, revoked_times = lay(scored.token[inside], times)
     trail = ABSENT
     if needs.trail:
         trail = torch.stack(lay(*state.trail[rows, positions].unbind(-1)), -1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import torch
@@ -184,7 +185,8 @@ def decode_many(
     """Continue many prompts of any lengths, up to `batch_size` at once; results in their order.
 
     Every row is decoded as if alone: the same tokens and the same NFE. A finished row leaves the
-    batch and the next prompt takes its place. Prompt i uses the seed `seed + i`.
+    batch and the next prompt takes its place; the longest go first, so that neighbours are alike
+    and little is padded. Prompt i uses the seed `seed + i`.
     """
     settings = _settings(rule, block, eos, sampling, steps, length)
     spec = _as_denoiser(model).spec
@@ -221,12 +223,18 @@ def _as_denoiser(model: Denoiser) -> Denoiser:
 
 
 def _drain(model: Denoiser, requests: list[Request], batch_size: int) -> list[Result]:
+    order = longest_first(requests) if batch_size > 1 else range(len(requests))
     finished = {
-        result.key: result
-        for step in decode_steps(model, requests, batch_size)
+        order[result.key]: result
+        for step in decode_steps(model, [requests[number] for number in order], batch_size)
         for result in step.finished
     }
-    return [finished[key] for key in range(len(requests))]
+    return [replace(finished[number], key=number) for number in range(len(requests))]
+
+
+def longest_first(requests: Sequence[Request]) -> list[int]:
+    """The numbers of the requests, those with the longest canvas first."""
+    return sorted(range(len(requests)), key=lambda number: -len(requests[number].canvas))
 
 
 def _canvas(groups: list[Rows]) -> Canvas:

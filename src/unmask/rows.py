@@ -197,6 +197,8 @@ class Rows:
         """Raise where a row would never end: nothing is chosen, or nothing is ever computed."""
         waiting = ~chosen.any(-1)
         self.state.idle = torch.where(waiting, self.state.idle + 1, 0)
+        if not bool(waiting.any()):
+            return
         select = self.settings.rule.select
         stuck = waiting & view.masked.any(-1)
         if bool(stuck.any()) and not getattr(select, "waits", False):

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import textwrap
+
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
@@ -218,3 +222,16 @@ def test_a_head_beside_a_tied_embedding_is_not_read(tmp_path):
     tensors = load_file(file)
     save_file({**tensors, "lm_head.weight": torch.zeros(3, 3)}, file)
     assert load(folder).model.arch.tied
+
+
+def test_loading_a_model_imports_no_compiler():
+    code = """
+        import sys
+        import unmask
+        unmask.load()
+        sys.exit(", ".join(n for n in ("torch._dynamo", "sympy", "triton") if n in sys.modules))
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)], check=False, capture_output=True, text=True
+    )
+    assert done.stderr.strip() == ""

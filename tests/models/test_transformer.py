@@ -22,7 +22,8 @@ from models.makers import (
 from models.reference import Reference
 from unmask import load
 from unmask.models.architecture import Architecture
-from unmask.models.transformer import RMSNorm, Rotary, Transformer, block_causal
+from unmask.models.layers import RMSNorm, Rotary, RotaryTable
+from unmask.models.transformer import Transformer, block_causal
 
 IDS = [5, 17, 200, MASK, 9, MASK, 33, 256, 4, MASK, 71]
 TOLERANCE = 1e-4
@@ -364,6 +365,29 @@ def test_a_position_far_out_is_turned_as_exactly_as_a_near_one():
     arch = _small(rope_in_float32=True)
     exact = Rotary.at(arch, far, torch.float32).turn(x.float()).bfloat16()
     assert torch.equal(Rotary.at(arch, far, torch.bfloat16).turn(x), exact)
+
+
+def test_the_table_of_rotations_has_the_bits_of_single_ones_and_is_made_once():
+    arch, like = _small(), torch.zeros(1)
+    table = RotaryTable(arch)
+    few = table.first(5, like)
+    many = table.first(700, like)
+    places = torch.tensor([[699, 3], [0, 300]])
+    single = Rotary.at(arch, places, torch.float32)
+    for found, wanted in zip(table.at(places, 700, like), single, strict=True):
+        assert torch.equal(found, wanted)
+    assert torch.equal(many.cos[:, :5], few.cos)
+    assert table.first(700, like).cos.data_ptr() == many.cos.data_ptr()
+    assert table.first(9, like.double()).cos.dtype == torch.float64
+
+
+def test_a_table_made_in_inference_mode_serves_training():
+    module = Transformer(_small())
+    tokens = torch.tensor([[1, 2, 3]])
+    with torch.inference_mode():
+        module(tokens)
+    module(tokens).sum().backward()
+    assert module.layers[0].attn.q.weight.grad is not None
 
 
 def test_given_positions_are_used_instead_of_the_order():

@@ -45,16 +45,18 @@ def decode(
     def alive(_: Step) -> None:
         store.still_here(SIGN_OF_LIFE)
 
-    for ask, record in decoded(work, model, claims(store, work), batch_size, traces, alive):
+    asks = claims(store, work, batch_size)
+    for ask, record in decoded(work, model, asks, batch_size, traces, alive):
         store.finish(work.trial, ask, record)
         on_done(ask)
         count += 1
     return count
 
 
-def claims(store: Store, work: Work) -> Iterator[Ask]:
-    """Every example of a trial that is free, claimed as it is taken."""
-    for ask in store.missing(work.trial, work.asks):
+def claims(store: Store, work: Work, batch_size: int) -> Iterator[Ask]:
+    """Every example of a trial that is free, claimed as it is taken; for batches, longest first."""
+    missing = store.missing(work.trial, work.asks)
+    for ask in work.longest_first(missing) if batch_size > 1 else missing:
         if store.claim(work.trial, ask):
             yield ask
 

@@ -28,7 +28,7 @@ class Seat:
         kind = self.ray.remote(max_restarts=0, concurrency_groups={HAND: 1}, **slots.needs)(Worker)
         self.actor = kind.remote()
         self.pending: Any = self.actor.prepare.remote(share)  # what is heard of next
-        self.at_hand = 2 * share.batch_size
+        self.batch_size, self.at_hand = share.batch_size, 2 * share.batch_size
         self.store: Store | None = None
         self.work: Work | None = None
         self.open = False  # whether the trial may have more for it
@@ -60,7 +60,7 @@ class Seat:
     def begin(self, work: Work) -> bool:
         """Take what is free of a trial; False if that is nothing."""
         assert self.store is not None, "sign in first"
-        self._free = claims(self.store, work)
+        self._free = claims(self.store, work, self.batch_size)
         asks: list[Ask | None] = [*islice(self._free, self.at_hand)]
         self.open = len(asks) == self.at_hand
         if not asks:

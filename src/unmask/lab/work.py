@@ -54,6 +54,10 @@ class Work:
             for name, text in self.texts.items()
         ]
 
+    def longest_first(self, asks: Iterable[Ask]) -> list[Ask]:
+        """By their texts: neighbours are alike, so that a batch of them is little padded."""
+        return sorted(asks, key=lambda ask: -len(self.texts[ask.example]))
+
     def request(self, ask: Ask) -> Request:
         """The canvas of an example; its seed depends on the trial's seed and its name alone."""
         tokenizer, spec = self.subject.tokenizer, self.subject.shape.spec

@@ -74,12 +74,14 @@ class Pretrained:
 
     def attention_mask(self, canvas: Canvas, width: int) -> Tensor | None:
         """Who may look at whom: None where everybody sees everything: [B, 1, Q or 1, K]."""
+        if self.spec.block is None and int(canvas.lengths.min()) >= width:
+            return None
         place = torch.arange(width)[None]
         real = place < canvas.lengths[:, None]  # [B, K]
-        if self.spec.block is not None:
-            mask = block_causal(place, place, self.spec.block) & real[:, None]
-            return ship(mask[:, None], self.device)
-        return None if bool(real.all()) else ship(real[:, None, None], self.device)
+        if self.spec.block is None:
+            return ship(real[:, None, None], self.device)
+        mask = block_causal(place, place, self.spec.block) & real[:, None]
+        return ship(mask[:, None], self.device)
 
     def forward(
         self, tokens: Tensor, positions: Tensor, mask: Tensor | None, cache: KeyValues

@@ -2,69 +2,24 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
-import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812  (the field's name for it)
 
 from unmask.models.architecture import Architecture
 from unmask.models.experts import MixtureOfExperts
+from unmask.models.layers import Embedding, Linear, RMSNorm, Rotary, RotaryTable
 
 
 class KeyValues(Protocol):
     """Where a cache takes new keys and values, and hands out all that are to be attended to."""
 
+    length: int  # of the canvas: every position lies below
+
     def update(self, layer: int, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
         """[B, H, Q, D] of this forward's positions -> [B, H, K, D] of all positions."""
         ...
-
-
-class RMSNorm(nn.Module):
-    """x / rms(x), normalised in float32 and cast back before the weight, as all families do."""
-
-    def __init__(self, size: int, eps: float) -> None:
-        super().__init__()
-        self.weight = nn.Parameter(torch.empty(size))
-        self.eps = eps
-
-    def forward(self, x: Tensor) -> Tensor:
-        y = x.float()
-        y = y * torch.rsqrt(y.square().mean(-1, keepdim=True) + self.eps)
-        return self.weight * y.to(x.dtype)
-
-
-class Rotary(NamedTuple):
-    """Cosines and sines of every position's angles: [B, Q, 1, R] each."""
-
-    cos: Tensor
-    sin: Tensor  # negative in the first half, where the second feature of a pair is taken away
-
-    @classmethod
-    def at(cls, arch: Architecture, positions: Tensor, dtype: torch.dtype) -> Rotary:
-        """For these positions [B, Q]; frequencies in float32."""
-        half = torch.arange(0, arch.rotary_dim, 2, dtype=torch.float32, device=positions.device)
-        frequency = 1.0 / arch.rope_theta ** (half / arch.rotary_dim)
-        angle = positions[..., None].float() * frequency
-        cos, sin = angle.cos()[:, :, None], angle.sin()[:, :, None]
-        kept = torch.float32 if arch.rope_in_float32 else dtype
-        return cls(torch.cat([cos, cos], -1).to(kept), torch.cat([-sin, sin], -1).to(kept))
-
-    def from_place(self, first: int) -> Rotary:
-        """Of the positions from `first` on."""
-        return Rotary(self.cos[:, first:], self.sin[:, first:])
-
-    def to(self, device: torch.device) -> Rotary:
-        """The same on a device; nothing is copied where it already is."""
-        return Rotary(self.cos.to(device), self.sin.to(device))
-
-    def turn(self, x: Tensor) -> Tensor:
-        """Rotate the first R features of queries or keys, in half-split layout: [B, Q, H, D]."""
-        size = self.cos.shape[-1]
-        part = x[..., :size].to(self.cos.dtype)
-        a, b = part.chunk(2, -1)
-        turned = (part * self.cos + torch.cat([b, a], -1) * self.sin).to(x.dtype)
-        return torch.cat([turned, x[..., size:]], -1) if size < x.shape[-1] else turned
 
 
 class Attention(nn.Module):
@@ -74,10 +29,10 @@ class Attention(nn.Module):
         super().__init__()
         self.arch = arch
         wide, narrow = arch.heads * arch.head_dim, arch.kv_heads * arch.head_dim
-        self.q = nn.Linear(arch.hidden, wide, bias=arch.qkv_bias)
-        self.k = nn.Linear(arch.hidden, narrow, bias=arch.qkv_bias)
-        self.v = nn.Linear(arch.hidden, narrow, bias=arch.qkv_bias)
-        self.o = nn.Linear(wide, arch.hidden, bias=False)
+        self.q = Linear(arch.hidden, wide, bias=arch.qkv_bias)
+        self.k = Linear(arch.hidden, narrow, bias=arch.qkv_bias)
+        self.v = Linear(arch.hidden, narrow, bias=arch.qkv_bias)
+        self.o = Linear(wide, arch.hidden, bias=False)
         if arch.qk_norm:
             self.q_norm = RMSNorm(arch.head_dim, arch.norm_eps)
             self.k_norm = RMSNorm(arch.head_dim, arch.norm_eps)
@@ -93,16 +48,18 @@ class Attention(nn.Module):
     ) -> Tensor:
         """What the queries from place `first` on see of all places."""
         arch = self.arch
+        asking, turned = x, rotary
+        if first:
+            asking, turned = x[:, first:], rotary.from_place(first)
+            mask = mask[..., first:, :] if mask is not None and mask.shape[-2] > 1 else mask
         q, k, v = (
-            linear(seen).unflatten(-1, (-1, arch.head_dim))
-            for linear, seen in ((self.q, x[:, first:]), (self.k, x), (self.v, x))
+            linear(seen).view(*seen.shape[:2], -1, arch.head_dim)
+            for linear, seen in ((self.q, asking), (self.k, x), (self.v, x))
         )
         if arch.qk_norm:
             q, k = self.q_norm(q), self.k_norm(k)
-        q, k = rotary.from_place(first).turn(q), rotary.turn(k)
+        q, k = turned.turn(q), rotary.turn(k)
         q, k, v = q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)  # [B, H, Q, D]
-        if mask is not None and mask.shape[-2] > 1:
-            mask = mask[..., first:, :]
         if cache is not None:
             k, v = cache.update(layer, k, v)
         grouped = arch.heads != arch.kv_heads
@@ -116,9 +73,9 @@ class GatedMLP(nn.Module):
 
     def __init__(self, hidden: int, width: int) -> None:
         super().__init__()
-        self.gate = nn.Linear(hidden, width, bias=False)
-        self.up = nn.Linear(hidden, width, bias=False)
-        self.down = nn.Linear(width, hidden, bias=False)
+        self.gate = Linear(hidden, width, bias=False)
+        self.up = Linear(hidden, width, bias=False)
+        self.down = Linear(width, hidden, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
         out: Tensor = self.down(F.silu(self.gate(x)) * self.up(x))
@@ -151,7 +108,8 @@ class Layer(nn.Module):
         first: int = 0,
     ) -> Tensor:
         rotary, mask = rotary.to(x.device), None if mask is None else mask.to(x.device)
-        x = x[:, first:] + self.attn(self.attn_norm(x), rotary, mask, self.index, cache, first)
+        seen = self.attn(self.attn_norm(x), rotary, mask, self.index, cache, first)
+        x = (x[:, first:] if first else x) + seen
         h = self.mlp_norm(x)
         y = self.mlp(h)
         if hasattr(self, "shared"):
@@ -166,11 +124,12 @@ class Transformer(nn.Module):
     def __init__(self, arch: Architecture) -> None:
         super().__init__()
         self.arch = arch
-        self.embed = nn.Embedding(arch.vocab_size, arch.hidden)
+        self.embed = Embedding(arch.vocab_size, arch.hidden)
         self.layers = nn.ModuleList(Layer(arch, index) for index in range(arch.layers))
         self.norm = RMSNorm(arch.hidden, arch.norm_eps)
         if not arch.tied:
-            self.head = nn.Linear(arch.hidden, arch.vocab_size, bias=False)
+            self.head = Linear(arch.hidden, arch.vocab_size, bias=False)
+        self.rotary = RotaryTable(arch)
 
     def forward(
         self,
@@ -185,10 +144,13 @@ class Transformer(nn.Module):
         `mask` is a bool [B or 1, 1, Q or 1, K], True where a query may look; None: everywhere.
         With `first`, only those of the places from there on: the last layer leaves out the rest.
         """
-        if positions is None:
-            positions = torch.arange(tokens.shape[-1], device=tokens.device)[None]
         x = self.embed(tokens)
-        rotary = Rotary.at(self.arch, positions.to(x.device), x.dtype)
+        if positions is None:
+            rotary = self.rotary.first(tokens.shape[-1], x)
+        elif cache is not None:
+            rotary = self.rotary.at(positions.to(x.device), cache.length, x)
+        else:
+            rotary = Rotary.at(self.arch, positions.to(x.device), x.dtype)
         *most, last = self.layers
         for layer in most:
             x = layer(x, rotary, mask, cache)

@@ -1,0 +1,99 @@
+"""What the layers of a transformer are made of: linear maps, norms, rotary positions."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F  # noqa: N812  (the field's name for it)
+
+from unmask.models.architecture import Architecture
+
+
+class Linear(nn.Linear):
+    """Draws no numbers on the meta device: there torch would import its compiler for it."""
+
+    def reset_parameters(self) -> None:
+        if not self.weight.is_meta:
+            super().reset_parameters()
+
+
+class Embedding(nn.Embedding):
+    """Draws no numbers on the meta device either."""
+
+    def reset_parameters(self) -> None:
+        if not self.weight.is_meta:
+            super().reset_parameters()
+
+
+class RMSNorm(nn.Module):
+    """x / rms(x), normalised in float32 and cast back before the weight, as all families do."""
+
+    def __init__(self, size: int, eps: float) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(size))
+        self.eps = eps
+
+    def forward(self, x: Tensor) -> Tensor:
+        if x.dtype == torch.float32:  # the same formula, in one call
+            return F.rms_norm(x, self.weight.shape, self.weight, self.eps)
+        y = x.float()
+        y = y * torch.rsqrt(y.square().mean(-1, keepdim=True) + self.eps)
+        return self.weight * y.to(x.dtype)
+
+
+class Rotary(NamedTuple):
+    """Cosines and sines of every position's angles: [B, Q, 1, R] each."""
+
+    cos: Tensor
+    sin: Tensor  # negative in the first half, where the second feature of a pair is taken away
+
+    @classmethod
+    def at(cls, arch: Architecture, positions: Tensor, dtype: torch.dtype) -> Rotary:
+        """For these positions [B, Q]; frequencies in float32."""
+        half = torch.arange(0, arch.rotary_dim, 2, dtype=torch.float32, device=positions.device)
+        frequency = 1.0 / arch.rope_theta ** (half / arch.rotary_dim)
+        angle = positions[..., None].float() * frequency
+        cos, sin = angle.cos()[:, :, None], angle.sin()[:, :, None]
+        kept = torch.float32 if arch.rope_in_float32 else dtype
+        return cls(torch.cat([cos, cos], -1).to(kept), torch.cat([-sin, sin], -1).to(kept))
+
+    def from_place(self, first: int) -> Rotary:
+        """Of the positions from `first` on."""
+        return Rotary(self.cos[:, first:], self.sin[:, first:])
+
+    def to(self, device: torch.device) -> Rotary:
+        """The same on a device; nothing is copied where it already is."""
+        return Rotary(self.cos.to(device), self.sin.to(device))
+
+    def turn(self, x: Tensor) -> Tensor:
+        """Rotate the first R features of queries or keys, in half-split layout: [B, Q, H, D]."""
+        size = self.cos.shape[-1]
+        part = x[..., :size].to(self.cos.dtype)
+        a, b = part.chunk(2, -1)
+        turned = (part * self.cos + torch.cat([b, a], -1) * self.sin).to(x.dtype)
+        return torch.cat([turned, x[..., size:]], -1) if size < x.shape[-1] else turned
+
+
+class RotaryTable:
+    """Of all positions that were met so far: made once, and again only to be longer."""
+
+    def __init__(self, arch: Architecture) -> None:
+        self.arch = arch
+        self._made: dict[tuple[torch.device, torch.dtype], Rotary] = {}
+
+    def first(self, count: int, like: Tensor) -> Rotary:
+        """Of the positions before `count`, on the device and for the dtype of `like`."""
+        key = (like.device, like.dtype)
+        made = self._made.get(key)
+        if made is None or made.cos.shape[1] < count:
+            with torch.inference_mode(False), torch.no_grad():  # training may use it later
+                places = torch.arange(max(256, 1 << (count - 1).bit_length()), device=like.device)
+                made = self._made[key] = Rotary.at(self.arch, places[None], like.dtype)
+        return Rotary(made.cos[:, :count], made.sin[:, :count])
+
+    def at(self, positions: Tensor, count: int, like: Tensor) -> Rotary:
+        """Of these positions [B, Q], all of them before `count`."""
+        made = self.first(count, like)
+        return Rotary(made.cos[0, positions], made.sin[0, positions])
