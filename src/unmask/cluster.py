@@ -89,6 +89,9 @@ def joined(cluster: Cluster) -> Iterator[Slots]:
     """Be part of the cluster, and leave it afterwards; a program that is part of one stays so."""
     ray = _ray()
     if ray.is_initialized():
+        here = ray.get_runtime_context().gcs_address
+        if cluster.address not in (OWN, "auto", here):
+            raise LabError(f"this program is part of the Ray cluster at {here} already")
         yield _slots(ray, cluster)
         return
     try:

@@ -8,6 +8,7 @@ from contextlib import closing
 
 import pytest
 
+from cluster.commands import done, start
 from unmask.cli import main
 from unmask.cluster import Cluster, address_of
 from unmask.errors import LabError
@@ -53,13 +54,13 @@ def test_a_cluster_has_at_least_one_worker():
         Cluster(workers=0)
 
 
-def test_an_address_where_nobody_listens_is_told_of_at_once(capsys, tmp_path):
+def test_an_address_where_nobody_listens_is_told_of_at_once(tmp_path):
     with closing(listen("127.0.0.1", 0)) as bound:  # bound, so that nobody else takes it
         address = f"127.0.0.1:{bound.getsockname()[1]}"
-        store = str(tmp_path / "store.sqlite")
-        arguments = ["eval", "--task", "words", "--limit", "1", "--store", store, "--ray", address]
-        assert main(arguments) == 2
-    told = capsys.readouterr().err
+        store = tmp_path / "store.sqlite"
+        command = start("eval", "--task", "words", "--limit", 1, "--store", store, "--ray", address)
+        code, _, told = done(command, 60)
+    assert code == 2
     assert told.startswith(f"unmask eval: no Ray cluster at {address}: ")
     assert told.count("\n") == 1
 

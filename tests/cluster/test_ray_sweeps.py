@@ -105,6 +105,13 @@ def test_a_worker_that_would_decode_something_else_is_refused(address, tmp_path)
         crew.dismiss()
 
 
+def test_a_program_is_part_of_one_cluster_only(address):
+    elsewhere = Cluster("127.0.0.1:1024")
+    with pytest.raises(LabError, match=f"part of the Ray cluster at {address} already"):  # noqa: SIM117
+        with joined(elsewhere):
+            pass
+
+
 def test_a_rule_that_kills_every_worker_ends_the_sweep(address, tmp_path, clean_table, monkeypatch):
     """A plug-in that the driver finds is found by the workers of the same machine too."""
     (tmp_path / "deadly.py").write_text(

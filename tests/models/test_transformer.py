@@ -401,21 +401,3 @@ def test_given_positions_are_used_instead_of_the_order():
         plain = module(ids)
         shuffled = module(ids[:, order], order[None])
     torch.testing.assert_close(shuffled, plain[:, order])
-
-
-def test_no_weights_are_drawn_where_they_will_be_read(monkeypatch):
-    drawn = []
-    monkeypatch.setattr(torch.nn.init, "normal_", drawn.append)
-    with torch.device("meta"):
-        module = Transformer(_small())
-    assert drawn == []
-    assert all(parameter.is_meta for parameter in module.parameters())
-
-
-def test_weights_that_are_not_read_are_drawn_as_torch_draws_them():
-    torch.manual_seed(0)
-    module = Transformer(_small())
-    torch.manual_seed(0)
-    plain = torch.nn.Embedding(*module.embed.weight.shape)
-    assert torch.equal(module.embed.weight, plain.weight)
-    assert module.embed.weight.requires_grad
