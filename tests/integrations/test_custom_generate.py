@@ -122,6 +122,9 @@ def test_a_generation_config_is_read(ask):
     found = ask(max_new_tokens=None, generation_config=config)
     assert found.sequences.shape == (1, 11)
     assert ask(max_new_tokens=None, max_length=12).shape == (1, 12)
+    config = transformers.GenerationConfig(max_length=12, rule="entropy | top(2)", pad_token_id=3)
+    found = ask(max_new_tokens=None, generation_config=config)
+    assert found.tolist() == [own(rule="entropy | top(2)", length=7).canvas.tolist()]
 
 
 def test_behind_the_end_token_there_is_padding_and_the_cost_is_told(ask):
@@ -203,6 +206,10 @@ class TakesLogits(transformers.generation.streamers.BaseStreamer):
         ({"shift": 1}, "shift must be true or false, got 1"),
         ({"num_beams": 4}, "num_beams is nothing that decoding by a rule does"),
         ({"repetition_penalty": 1.2}, "repetition_penalty is nothing that"),
+        (
+            {"generation_config": transformers.GenerationConfig(num_beams=2)},
+            "num_beams is nothing that decoding by a rule does",
+        ),
         ({"logits_processor": [print]}, "logits_processor is nothing that"),
         ({"temperature": 0.5}, "temperature changes nothing without do_sample=True"),
         ({"input_ids": None}, "needs the token ids of its prompts"),

@@ -42,7 +42,7 @@ def test_the_page_of_transformers_runs_from_top_to_bottom(
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[0] == ANSWER
     assert f"```\n{ANSWER}\n```" in PAGE
-    assert "torch.Size([1, 30])" in done.stdout
+    assert "torch.Size([1, 31]) tensor([13]) tensor([13]) tensor([0.8462])" in done.stdout
 
 
 @pytest.mark.parametrize(

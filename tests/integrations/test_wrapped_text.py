@@ -65,12 +65,12 @@ def test_a_tokenizer_names_the_mask_that_no_config_names(tmp_path):
         num_hidden_layers=1,
         num_attention_heads=2,
         num_key_value_heads=2,
-        eos_token_id=EOT,
+        eos_token_id=5,
     )
     torch.manual_seed(0)
     model = transformers.LlamaForCausalLM(config).eval()
     tokenizer.mask_token = "<|mdm_mask|>"
     spec = unmask.wrap(model, tokenizer).spec
     assert spec.mask_id == MASK
-    assert spec.stop_ids == (EOT, EOS)
+    assert spec.stop_ids == (5, EOS, EOT)  # of an unknown class: what ends a turn in any family
     assert unmask.wrap(model, tokenizer, mask_id=5, eos_id=6).spec.stop_ids == (6,)

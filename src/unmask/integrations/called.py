@@ -31,7 +31,17 @@ _CONFIG = (  # of generation_config
     "return_dict_in_generate",
 )
 _PLAIN = ("inputs", "input_ids", "attention_mask", "streamer", "tokenizer", "generation_config")
-_IDLE = ("use_cache", "synced_gpus", "token_type_ids", "use_model_defaults")  # change nothing here
+_IDLE = (  # change nothing here
+    "use_cache",
+    "synced_gpus",
+    "token_type_ids",
+    "use_model_defaults",
+    "bos_token_id",
+    "decoder_start_token_id",
+    "cache_implementation",
+    "transformers_version",
+    "_from_model_config",
+)
 _THEIRS = (  # what generate can do besides, and its config does not name
     "logits_processor",
     "stopping_criteria",
@@ -43,6 +53,7 @@ _THEIRS = (  # what generate can do besides, and its config does not name
     "past_key_values",
     "position_ids",
 )
+_MAX_LENGTH = 20  # what a generation_config says of transformers 4 that nobody asked
 _TOP_K = 50  # what generate takes where nobody says anything
 
 
@@ -60,8 +71,10 @@ class Call:
     def read(cls, model: Any, options: Mapping[str, Any], arguments: Mapping[str, Any]) -> Call:
         """The call, if unmask can do all of it."""
         given = {key: value for key, value in arguments.items() if value is not None}
+        asked = _changed(given.get("generation_config"))
+        given = {**{key: asked.pop(key) for key in OWN if key in asked}, **given}
         check_options({**options, **{key: given[key] for key in OWN if key in given}})
-        for key, value in given.items():
+        for key, value in {**asked, **given}.items():
             if key not in (*OWN, *_CONFIG, *_PLAIN, *_IDLE):
                 _refuse(key, value)
             if key in _SAMPLED and not _config(model, given, "do_sample"):
@@ -94,6 +107,8 @@ class Call:
         config = self.given.get("generation_config")
         if asked is None and config is not None:
             asked = config.max_new_tokens
+            if asked is None and config.max_length not in (None, _MAX_LENGTH):
+                asked = self._beyond(config.max_length)
         if asked is None:
             asked = self.options.get("length")
         found: int | None = self.config("max_new_tokens") if asked is None else asked
@@ -173,6 +188,12 @@ def _asked(own: Mapping[str, Any], sampling: Sampling, length: int | None) -> As
     return Asked(parsed, recipe_of(str(rule)), sampling, length, **more)
 
 
+def _changed(config: Any) -> dict[str, Any]:
+    """What a generation_config says that another would not."""
+    found: dict[str, Any] = {} if config is None else config.to_diff_dict()
+    return {key: value for key, value in found.items() if value is not None}
+
+
 def _config(model: Any, given: Mapping[str, Any], name: str) -> Any:
     """A value of the call, of its generation_config, or of the model's."""
     if name in given:
@@ -187,7 +208,7 @@ def _config(model: Any, given: Mapping[str, Any], name: str) -> Any:
 def _inputs(given: Mapping[str, Any]) -> tuple[Tensor, Tensor]:
     """The prompts and which of their positions are no padding: [B, L] each."""
     inputs = given.get("input_ids", given.get("inputs"))
-    if not isinstance(inputs, Tensor) or inputs.ndim != 2 or inputs.dtype.is_floating_point:
+    if not isinstance(inputs, Tensor) or inputs.ndim != 2 or not len(inputs):
         raise RequestError(
             "generate needs the token ids of its prompts: input_ids=tensor of shape [rows, tokens]"
         )

@@ -11,7 +11,7 @@ from unmask.errors import ModelError, UnmaskError
 from unmask.models.architecture import Architecture
 from unmask.models.base import Canvas, Denoiser, Hidden, ModelSpec, read_at, ship
 from unmask.models.config import Config
-from unmask.models.families import Family, family_of
+from unmask.models.families import FAMILIES, Family, family_of
 from unmask.models.function import by_length, from_function
 from unmask.models.rotary import check_rotary
 from unmask.models.transformer import block_causal
@@ -180,7 +180,8 @@ def _ends(config: Config, model: Any, tokenizer: Any, family: Family | None) -> 
     ]
     if tokenizer is not None:
         known = tokenizer.get_vocab()
-        turns = family.end_tokens if family is not None else ()
+        families = FAMILIES if family is None else (family,)
+        turns = [name for some in families for name in some.end_tokens]
         found += [known[name] for name in (tokenizer.eos_token, *turns) if name in known]
     return list(dict.fromkeys(found))
 
