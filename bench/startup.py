@@ -31,6 +31,7 @@ PROCESSES: dict[str, tuple[str, ...]] = {
 }
 INSIDE = """
 from time import perf_counter
+import torch
 import unmask
 begin = perf_counter()
 model, tokenizer = unmask.load()
@@ -64,16 +65,16 @@ def seconds_of(arguments: tuple[str, ...]) -> float:
 
 
 def inside() -> dict[str, float]:
-    """In a fresh process that has imported unmask: loading the model, the first step, the next."""
+    """In a fresh process: loading the model, the first step, the first step of the next one."""
     program = INSIDE.format(prompt=PROMPT)
     done = subprocess.run(
         [sys.executable, "-c", program], check=True, capture_output=True, text=True
     )
     (load, first), (_, second) = (map(float, line.split()) for line in done.stdout.splitlines())
     return {
-        "in a process: load()": load,
-        "in a process: load() and the first step": load + first,
-        "in a process: the first step of the next request": second,
+        "in a process with torch: load()": load,
+        "in a process with torch: load() and the first step": load + first,
+        "in a process with torch: the first step of the next request": second,
     }
 
 

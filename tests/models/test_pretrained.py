@@ -42,3 +42,31 @@ def test_padded_and_exact_forwards_say_the_same_in_float32():
         strict=True,
     ):
         assert a.canvas.tolist() == b.canvas.tolist()
+
+
+@pytest.mark.parametrize("name", ["llada-tiny", "sdar-tiny"])
+def test_a_large_batch_of_a_small_model_is_taken_in_parts_of_like_length(name, monkeypatch):
+    model = unmask.load(GOLDEN / name, dtype="float32").model
+    prompts = [[5 + i] * (1 + 3 * i) for i in range(6)]
+    rule = "confidence | swd(5) | top(2)"
+    whole = unmask.decode_many(model, prompts, rule, length=8, batch_size=6)
+    shapes = []
+    forward = model.module.forward
+
+    def watched(tokens, *more, **named):
+        shapes.append(tuple(tokens.shape))
+        return forward(tokens, *more, **named)
+
+    monkeypatch.setattr("unmask.models.pretrained.CACHED_PLACES", 40)
+    monkeypatch.setattr(model.module, "forward", watched)
+    parts = unmask.decode_many(model, prompts, rule, length=8, batch_size=6)
+    assert max(rows * width for rows, width in shapes if rows > 1) <= 40
+    assert len(shapes) > 2 * whole[0].nfe
+    for one, other in zip(parts, whole, strict=True):
+        assert one.canvas.tolist() == other.canvas.tolist()
+        assert one.nfe == other.nfe
+
+
+def test_a_model_that_fits_no_cache_is_never_taken_in_parts(monkeypatch):
+    monkeypatch.setattr("unmask.models.pretrained.CACHED_BYTES", 1000)
+    assert not unmask.load(GOLDEN / "llada-tiny").model._in_cache

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -12,6 +13,9 @@ from unmask.models.base import Canvas, Hidden, ModelSpec, read_at, ship
 from unmask.models.function import by_length
 from unmask.models.transformer import KeyValues, Transformer, block_causal
 
+CACHED_BYTES = 8 << 20  # weights that a processor's cache holds
+CACHED_PLACES = 512  # tokens whose states it holds beside them
+
 
 @dataclass(frozen=True)
 class Pretrained:
@@ -19,7 +23,8 @@ class Pretrained:
 
     Rows of unequal length share a forward, the shorter ones padded and their padding hidden: right
     to rounding, which in bfloat16 may tip a close decision. With `exact`, rows of each length go
-    in a forward of their own, unpadded.
+    in a forward of their own, unpadded. A model that fits a processor's cache takes a large batch
+    in parts that fit it too, rows of like length together.
     """
 
     module: Transformer
@@ -49,13 +54,37 @@ class Pretrained:
         seen = torch.minimum(canvas.stop, canvas.lengths) if blockwise else canvas.lengths
         if self.exact:
             states = by_length(canvas.tokens, seen, self._unpadded)
+        elif self._in_cache and len(seen) * int(seen.max()) > CACHED_PLACES:
+            states = self._in_parts(canvas, seen)
         else:
-            width = int(seen.max())
-            mask = self.attention_mask(canvas, width)
-            states = self.module(ship(canvas.tokens[:, :width], self.device), mask=mask)
+            states = self._padded(canvas, int(seen.max()))
         if not blockwise:
             return Hidden(states)
         return Hidden(states, fresh=torch.arange(canvas.tokens.shape[-1]) < seen[:, None])
+
+    @cached_property
+    def _in_cache(self) -> bool:
+        """Whether reading the weights again costs nothing."""
+        small = self.parameters * self.dtype.itemsize <= CACHED_BYTES
+        return small and self.device.type == "cpu"
+
+    def _padded(self, canvas: Canvas, width: int) -> Tensor:
+        """Hidden states of all rows in one forward: [B, width, D]."""
+        tokens = ship(canvas.tokens[:, :width], self.device)
+        hidden: Tensor = self.module(tokens, mask=self.attention_mask(canvas, width))
+        return hidden
+
+    def _in_parts(self, canvas: Canvas, seen: Tensor) -> Tensor:
+        """The same in several forwards, the longest rows first."""
+        states = torch.zeros(len(seen), int(seen.max()), self.arch.hidden, dtype=self.dtype)
+        order = seen.argsort(descending=True, stable=True)
+        while len(order):
+            width = int(seen[order[0]])
+            count = max(1, CACHED_PLACES // width)
+            rows, order = order[:count], order[count:]
+            part = replace(canvas, tokens=canvas.tokens[rows], lengths=canvas.lengths[rows])
+            states[rows, :width] = self._padded(part, width)
+        return states
 
     def _unpadded(self, tokens: Tensor) -> Tensor:
         """Hidden states of rows without padding: [b, l] -> [b, l, D]."""
