@@ -73,7 +73,10 @@ def options_of(arguments: argparse.Namespace) -> Options:
             raise LabError("--workers multiplies one --device; several devices have a worker each")
         names = names * arguments.workers
     traces = getattr(arguments, "trace", None)
-    return Options(arguments.store, tuple(names), arguments.batch_size, arguments.data, traces)
+    imports = tuple(arguments.imports)
+    return Options(
+        arguments.store, tuple(names), arguments.batch_size, arguments.data, traces, imports
+    )
 
 
 def judge_of(arguments: argparse.Namespace, benchmarks: Sequence[Benchmark]) -> Judge | None:

@@ -13,6 +13,7 @@ from typing import Protocol
 import torch
 
 from unmask.errors import LabError
+from unmask.foreign import import_parts
 from unmask.lab.decoding import decode
 from unmask.lab.environment import environment
 from unmask.lab.grading import Tools, selftest
@@ -46,6 +47,7 @@ class Options:
     batch_size: int = 8
     data: Path | None = None
     traces: Path | None = None  # a folder for the traces of all examples
+    imports: tuple[str, ...] = ()  # files and modules with parts that rules name
 
 
 def check_graders(works: Sequence[Work], tools: Tools) -> None:
@@ -130,6 +132,8 @@ def _worker(wanted: dict[Setting, tuple[str, ...]], options: Options) -> None:
     """One process of several: it plans the same sweep and takes what is free of its examples."""
     if options.devices[0] == "cpu":
         torch.set_num_threads(1)
+    for name in options.imports:
+        import_parts(name)
     works = [work.only(wanted[work.setting]) for work in plan(wanted, options.data)]
     with Store(options.store) as store:
         _decode_here(store, works, options, _Silent(), Models())

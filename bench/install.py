@@ -1,0 +1,185 @@
+"""A fresh install: what it weighs and how soon it answers, the wheel alone in its environment.
+
+    python -m bench.install [--short] [--json FILE]
+
+An sdist of this tree, a wheel out of that, a virtual environment with this wheel and what it
+depends on, from the index that pip is configured for, in the versions of constraints.txt. Sizes are
+those of files, compiled Python among them; seconds are wall-clock times of fresh processes, medians
+but for what happens once. It takes a minute or two and is no part of `make bench`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import tempfile
+import venv
+from dataclasses import dataclass
+from importlib.metadata import Distribution, distributions
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+
+from bench.measure import Bench, Column, Row, main
+
+ROOT = Path(__file__).parents[1]
+PROMPT = "Ann has 12 pens. She buys 3, then loses 5. How many now?"
+ASK = ("-m", "unmask", "run", PROMPT, "--json")
+PROCESSES: dict[str, tuple[str, ...]] = {
+    "python": ("-c", ""),
+    "import torch": ("-c", "import torch"),
+    "import unmask": ("-c", "import unmask"),
+    "unmask --version": ("-m", "unmask", "--version"),
+    "unmask run": ASK,
+}
+PURE = {"UNMASK_NO_NATIVE": "1", "PATH": "", "CXX": ""}  # as where there is no compiler
+
+
+@dataclass(frozen=True)
+class Size:
+    """How often each process is started, and where the dependencies come from."""
+
+    rounds: int = 5
+    lent: bool = False  # no network: what this interpreter has is put on the path
+    processes: tuple[str, ...] = tuple(PROCESSES)
+
+
+SHORT = Size(rounds=2)
+
+
+def run(short: bool = False, size: Size | None = None) -> list[Row]:
+    """Rows of sizes, then of seconds."""
+    size = size or (SHORT if short else Size())
+    with tempfile.TemporaryDirectory() as folder:
+        here = Path(folder)
+        sdist = built("sdist", ROOT, here / "sdist")
+        tree = unpacked(sdist, here)
+        wheel = built("wheel", tree, here / "native")
+        pure = built("wheel", tree, here / "pure", PURE)
+        fresh = Fresh(here / "venv", size.lent)
+        begin = perf_counter()
+        fresh.install(wheel)
+        installing = perf_counter() - begin
+        rows = [
+            {"what": "sdist", "megabytes": megabytes(sdist)},
+            {"what": "wheel", "megabytes": megabytes(wheel)},
+            {"what": "wheel without a compiler", "megabytes": megabytes(pure)},
+            *fresh.sizes(),
+            {"what": "pip install", "seconds": installing},
+        ]
+        return rows + timed(fresh, pure, size)
+
+
+def timed(fresh: Fresh, pure: Path, size: Size) -> list[Row]:
+    """The first answer, then every process some times, then the answer of the pure wheel."""
+    begin = perf_counter()
+    answer = json.loads(fresh.python(*ASK))
+    rows: list[Row] = [{"what": "unmask run, the first time", "seconds": perf_counter() - begin}]
+    rows += [
+        {"what": name, "seconds": fresh.seconds(size.rounds, *PROCESSES[name])}
+        for name in size.processes
+    ]
+    fresh.install(pure, "--force-reinstall", "--no-deps")
+    without = fresh.seconds(size.rounds, *ASK)
+    rows.append({"what": "unmask run, without the native kernel", "seconds": without})
+    same = json.loads(fresh.python(*ASK))
+    assert answer["text"], "nothing was written"
+    assert answer["text"] == same["text"], "the wheels write other texts"
+    return rows
+
+
+def built(kind: str, tree: Path, target: Path, environment: dict[str, str] | None = None) -> Path:
+    """An sdist or a wheel of a tree."""
+    command = [sys.executable, "-m", "hatchling", "build", "-t", kind, "-d", str(target)]
+    everything = {**os.environ, **(environment or {})}
+    subprocess.run(command, cwd=tree, env=everything, check=True, capture_output=True)
+    return next(target.iterdir())
+
+
+def unpacked(sdist: Path, folder: Path) -> Path:
+    """The tree of an sdist."""
+    with tarfile.open(sdist) as archive:
+        archive.extractall(folder, filter="data")
+    return folder / sdist.name.removesuffix(".tar.gz")
+
+
+def megabytes(file: Path) -> float:
+    return file.stat().st_size / 1e6
+
+
+class Fresh:
+    """A virtual environment that has nothing but what is installed into it."""
+
+    def __init__(self, folder: Path, lent: bool = False) -> None:
+        venv.create(folder, symlinks=os.name != "nt")
+        self.program = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+        asked = "import sysconfig; print(sysconfig.get_path('purelib'))"
+        self.packages = Path(self.python("-c", asked))
+        self.lent = lent
+        if lent:
+            (self.packages / "lent.pth").write_text(sysconfig.get_path("purelib"))
+
+    def install(self, wheel: Path, *options: str) -> None:
+        """With its dependencies, unless they are lent."""
+        pip = [sys.executable, "-m", "pip", "--python", str(self.program), "install", "--quiet"]
+        pins = ["--no-deps"] if self.lent else ["--constraint", str(ROOT / "constraints.txt")]
+        command = [*pip, "--disable-pip-version-check", *pins, *options, str(wheel)]
+        subprocess.run(command, check=True, capture_output=True)
+
+    def python(self, *arguments: str) -> str:
+        """What a process there prints; it knows nothing of this tree."""
+        environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+        done = subprocess.run(
+            [str(self.program), *arguments],
+            cwd=self.program.parent,
+            env=environment,
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+        return done.stdout.strip()
+
+    def seconds(self, rounds: int, *arguments: str) -> float:
+        """From the start of a process to its end, the median."""
+        taken = []
+        for _ in range(rounds):
+            begin = perf_counter()
+            self.python(*arguments)
+            taken.append(perf_counter() - begin)
+        return median(taken)
+
+    def sizes(self) -> list[Row]:
+        """Of unmask, of torch, and of all that was installed."""
+        found = {d.metadata["Name"]: d for d in distributions(path=[str(self.packages)])}
+        named = [name for name in ("unmask", "torch") if name in found]
+        rows: list[Row] = [
+            {"what": f"{name} {found[name].version}, installed", "megabytes": size_of(found[name])}
+            for name in named
+        ]
+        total = sum(map(size_of, found.values()))
+        return [*rows, {"what": f"all {len(found)} packages, installed", "megabytes": total}]
+
+
+def size_of(package: Distribution) -> float:
+    """Megabytes of the files of an installed package."""
+    files = (Path(str(file.locate())) for file in package.files or ())
+    return sum(megabytes(file) for file in files if file.exists())
+
+
+BENCH = Bench(
+    "install",
+    "A fresh install: megabytes, and wall-clock seconds of fresh processes",
+    (
+        Column("what", "what"),
+        Column("megabytes", "megabytes", ".2f"),
+        Column("seconds", "seconds", ".2f"),
+    ),
+    run,
+)
+
+if __name__ == "__main__":
+    main(BENCH)
