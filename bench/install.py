@@ -55,35 +55,50 @@ def run(short: bool = False, size: Size | None = None) -> list[Row]:
     """Rows of sizes, then of seconds."""
     size = size or (SHORT if short else Size())
     with tempfile.TemporaryDirectory() as folder:
-        here = Path(folder)
-        sdist = built("sdist", ROOT, here / "sdist")
-        tree = unpacked(sdist, here)
-        wheel = built("wheel", tree, here / "native")
-        pure = built("wheel", tree, here / "pure", PURE)
-        fresh = Fresh(here / "venv", size.lent)
+        return measured(Installed.in_folder(Path(folder), size.lent), size)
+
+
+@dataclass(frozen=True)
+class Installed:
+    """What was built, and an environment with the wheel in it."""
+
+    sdist: Path
+    tree: Path  # the sdist, unpacked
+    wheel: Path
+    pure: Path  # the wheel without the native kernel
+    fresh: Fresh
+    seconds: float  # of pip
+
+    @classmethod
+    def in_folder(cls, folder: Path, lent: bool) -> Installed:
+        sdist = built("sdist", ROOT, folder / "sdist")
+        tree = unpacked(sdist, folder)
+        wheel = built("wheel", tree, folder / "native")
+        pure = built("wheel", tree, folder / "pure", PURE)
+        fresh = Fresh(folder / "venv", lent)
         begin = perf_counter()
         fresh.install(wheel)
-        installing = perf_counter() - begin
-        rows = [
-            {"what": "sdist", "megabytes": megabytes(sdist)},
-            {"what": "wheel", "megabytes": megabytes(wheel)},
-            {"what": "wheel without a compiler", "megabytes": megabytes(pure)},
-            *fresh.sizes(),
-            {"what": "pip install", "seconds": installing},
-        ]
-        return rows + timed(fresh, pure, size)
+        return cls(sdist, tree, wheel, pure, fresh, perf_counter() - begin)
 
 
-def timed(fresh: Fresh, pure: Path, size: Size) -> list[Row]:
-    """The first answer, then every process some times, then the answer of the pure wheel."""
+def measured(made: Installed, size: Size) -> list[Row]:
+    """Sizes; the first answer; every process some times; at last the answer of the pure wheel."""
+    fresh = made.fresh
+    rows: list[Row] = [
+        {"what": "sdist", "megabytes": megabytes(made.sdist)},
+        {"what": "wheel", "megabytes": megabytes(made.wheel)},
+        {"what": "wheel without a compiler", "megabytes": megabytes(made.pure)},
+        *fresh.sizes(),
+        {"what": "pip install", "seconds": made.seconds},
+    ]
     begin = perf_counter()
     answer = json.loads(fresh.python(*ASK))
-    rows: list[Row] = [{"what": "unmask run, the first time", "seconds": perf_counter() - begin}]
+    rows.append({"what": "unmask run, the first time", "seconds": perf_counter() - begin})
     rows += [
         {"what": name, "seconds": fresh.seconds(size.rounds, *PROCESSES[name])}
         for name in size.processes
     ]
-    fresh.install(pure, "--force-reinstall", "--no-deps")
+    fresh.install(made.pure, "--force-reinstall", "--no-deps")
     without = fresh.seconds(size.rounds, *ASK)
     rows.append({"what": "unmask run, without the native kernel", "seconds": without})
     same = json.loads(fresh.python(*ASK))
