@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup demo lab test format bench train table clean
+.PHONY: setup demo lab test format bench bench-install train table clean
 
 setup: $(STAMP)
 
@@ -33,6 +33,9 @@ format: setup
 bench: setup
 	$(BIN)/python -m bench.all --json docs/benchmarks.json
 	$(BIN)/python tools/pages.py
+
+bench-install: setup  # downloads the core's dependencies into an environment of its own
+	$(BIN)/python -m bench.install
 
 train: setup
 	$(BIN)/python -m train --output build/embedded

@@ -43,7 +43,7 @@ PURE = {"UNMASK_NO_NATIVE": "1", "PATH": "", "CXX": ""}  # as where there is no 
 class Size:
     """How often each process is started, and where the dependencies come from."""
 
-    rounds: int = 5
+    rounds: int = 9
     lent: bool = False  # no network: what this interpreter has is put on the path
     processes: tuple[str, ...] = tuple(PROCESSES)
 
@@ -94,12 +94,16 @@ def measured(made: Installed, size: Size) -> list[Row]:
     begin = perf_counter()
     answer = json.loads(fresh.python(*ASK))
     rows.append({"what": "unmask run, the first time", "seconds": perf_counter() - begin})
+    rounds = [
+        {name: fresh.seconds(*PROCESSES[name]) for name in size.processes}
+        for _ in range(size.rounds)
+    ]
     rows += [
-        {"what": name, "seconds": fresh.seconds(size.rounds, *PROCESSES[name])}
+        {"what": name, "seconds": median(found[name] for found in rounds)}
         for name in size.processes
     ]
     fresh.install(made.pure, "--force-reinstall", "--no-deps")
-    without = fresh.seconds(size.rounds, *ASK)
+    without = median(fresh.seconds(*ASK) for _ in range(size.rounds))
     rows.append({"what": "unmask run, without the native kernel", "seconds": without})
     same = json.loads(fresh.python(*ASK))
     assert answer["text"], "nothing was written"
@@ -158,14 +162,11 @@ class Fresh:
         )
         return done.stdout.strip()
 
-    def seconds(self, rounds: int, *arguments: str) -> float:
-        """From the start of a process to its end, the median."""
-        taken = []
-        for _ in range(rounds):
-            begin = perf_counter()
-            self.python(*arguments)
-            taken.append(perf_counter() - begin)
-        return median(taken)
+    def seconds(self, *arguments: str) -> float:
+        """From the start of a process to its end."""
+        begin = perf_counter()
+        self.python(*arguments)
+        return perf_counter() - begin
 
     def sizes(self) -> list[Row]:
         """Of unmask, of torch, and of all that was installed."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -146,3 +147,11 @@ def test_a_file_is_imported_once(tmp_path, monkeypatch):
 
 def test_a_rule_of_our_parts_alone_has_no_foreign_source():
     assert sources_of(Rule.parse("credit(0.65) | confidence | swd(5) | eb(0.1) | floor(1)")) == ""
+
+
+def test_the_example_of_parts_of_ones_own_runs_as_it_says():
+    text = (ROOT / "examples" / "own_rule.py").read_text()
+    program, *arguments = shlex.split(re.search(r"^    (unmask run .*)$", text, re.MULTILINE)[1])
+    code, out, told = unmask(ROOT, *arguments)
+    assert (program, code) == ("unmask", 0), told
+    assert out == "cat, bee, pig\n"
