@@ -36,6 +36,7 @@ PROCESSES: dict[str, tuple[str, ...]] = {
     "unmask --version": ("-m", "unmask", "--version"),
     "unmask run": ASK,
 }
+WITHOUT = "unmask run, without the native kernel"
 PURE = {"UNMASK_NO_NATIVE": "1", "PATH": "", "CXX": ""}  # as where there is no compiler
 
 
@@ -67,6 +68,7 @@ class Installed:
     wheel: Path
     pure: Path  # the wheel without the native kernel
     fresh: Fresh
+    plain: Fresh  # with the pure wheel, and the dependencies of the other
     seconds: float  # of pip
 
     @classmethod
@@ -75,14 +77,17 @@ class Installed:
         tree = unpacked(sdist, folder)
         wheel = built("wheel", tree, folder / "native")
         pure = built("wheel", tree, folder / "pure", PURE)
-        fresh = Fresh(folder / "venv", lent)
+        fresh = Fresh(folder / "venv", Path(sysconfig.get_path("purelib")) if lent else None)
         begin = perf_counter()
         fresh.install(wheel)
-        return cls(sdist, tree, wheel, pure, fresh, perf_counter() - begin)
+        seconds = perf_counter() - begin
+        plain = Fresh(folder / "plain", fresh.lender or fresh.packages)
+        plain.install(pure)
+        return cls(sdist, tree, wheel, pure, fresh, plain, seconds)
 
 
 def measured(made: Installed, size: Size) -> list[Row]:
-    """Sizes; the first answer; every process some times; at last the answer of the pure wheel."""
+    """Sizes; the first answer; then every process by turns."""
     fresh = made.fresh
     rows: list[Row] = [
         {"what": "sdist", "megabytes": megabytes(made.sdist)},
@@ -94,21 +99,16 @@ def measured(made: Installed, size: Size) -> list[Row]:
     begin = perf_counter()
     answer = json.loads(fresh.python(*ASK))
     rows.append({"what": "unmask run, the first time", "seconds": perf_counter() - begin})
+    assert answer["text"], "nothing was written"
+    assert answer["text"] == json.loads(made.plain.python(*ASK))["text"], "the wheels differ"
     rounds = [
         {name: fresh.seconds(*PROCESSES[name]) for name in size.processes}
+        | {WITHOUT: made.plain.seconds(*ASK)}
         for _ in range(size.rounds)
     ]
-    rows += [
-        {"what": name, "seconds": median(found[name] for found in rounds)}
-        for name in size.processes
+    return rows + [
+        {"what": name, "seconds": median(found[name] for found in rounds)} for name in rounds[0]
     ]
-    fresh.install(made.pure, "--force-reinstall", "--no-deps")
-    without = median(fresh.seconds(*ASK) for _ in range(size.rounds))
-    rows.append({"what": "unmask run, without the native kernel", "seconds": without})
-    same = json.loads(fresh.python(*ASK))
-    assert answer["text"], "nothing was written"
-    assert answer["text"] == same["text"], "the wheels write other texts"
-    return rows
 
 
 def built(kind: str, tree: Path, target: Path, environment: dict[str, str] | None = None) -> Path:
@@ -133,20 +133,20 @@ def megabytes(file: Path) -> float:
 class Fresh:
     """A virtual environment that has nothing but what is installed into it."""
 
-    def __init__(self, folder: Path, lent: bool = False) -> None:
+    def __init__(self, folder: Path, lender: Path | None = None) -> None:
         venv.create(folder, symlinks=os.name != "nt")
         self.program = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
         asked = "import sysconfig; print(sysconfig.get_path('purelib'))"
         self.packages = Path(self.python("-c", asked))
-        self.lent = lent
-        if lent:
-            (self.packages / "lent.pth").write_text(sysconfig.get_path("purelib"))
+        self.lender = lender
+        if lender:
+            (self.packages / "lent.pth").write_text(str(lender))
 
-    def install(self, wheel: Path, *options: str) -> None:
+    def install(self, wheel: Path) -> None:
         """With its dependencies, unless they are lent."""
         pip = [sys.executable, "-m", "pip", "--python", str(self.program), "install", "--quiet"]
-        pins = ["--no-deps"] if self.lent else ["--constraint", str(ROOT / "constraints.txt")]
-        command = [*pip, "--disable-pip-version-check", *pins, *options, str(wheel)]
+        pins = ["--no-deps"] if self.lender else ["--constraint", str(ROOT / "constraints.txt")]
+        command = [*pip, "--disable-pip-version-check", *pins, str(wheel)]
         subprocess.run(command, check=True, capture_output=True)
 
     def python(self, *arguments: str) -> str:
