@@ -3,8 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+ENGINES := .venv-engines
 
-.PHONY: setup demo lab test format bench bench-install train table clean
+.PHONY: setup demo lab test test-engines format bench bench-install train table clean
 
 setup: $(STAMP)
 
@@ -26,6 +27,14 @@ test: setup
 	$(BIN)/mypy
 	$(BIN)/pytest -n 2
 
+# The real SGLang, newest and oldest, in an environment of its own: twenty minutes on two busy cores.
+test-engines: $(ENGINES)/.installed
+	$(ENGINES)/bin/python -m pytest tests/engines -W default
+	PYTHONPATH=$(ENGINES)/older $(ENGINES)/bin/python -m pytest tests/engines/test_sglang_algorithm.py -W default
+
+$(ENGINES)/.installed: pyproject.toml constraints.txt tools/engines.sh tests/engines/requirements.txt tests/engines/engine_stand_ins.py
+	tools/engines.sh $(PYTHON) $(ENGINES)
+
 format: setup
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
@@ -45,4 +54,4 @@ table: setup
 	$(BIN)/python tools/pages.py
 
 clean:
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .schemathesis dist build
+	rm -rf $(VENV) $(ENGINES) .mypy_cache .pytest_cache .ruff_cache .hypothesis .schemathesis dist build

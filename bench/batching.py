@@ -134,7 +134,7 @@ def whole(model: Denoiser, todo: list[Request], batch: int) -> Iterator[Result]:
 
 def longest(model: Denoiser, todo: list[Request], batch: int) -> Iterator[Result]:
     """Continuous, the longest first."""
-    order = longest_first(todo)
+    order = longest_first([len(request.canvas) for request in todo])
     for result in continuous(model, [todo[number] for number in order], batch):
         yield replace(result, key=order[result.key])
 

@@ -65,17 +65,18 @@ def make_llada(
     folder: Path, *, seed: int = 0, template: str | None = CHAT_TEMPLATE, **config_changes: Any
 ) -> Path:
     """A LLaDA checkpoint with full attention; a change to None takes a key out of its config."""
-    return _make(folder, {**LLADA, **config_changes}, seed, template)
+    return make(folder, {**LLADA, **config_changes}, seed, template)
 
 
 def make_sdar(
     folder: Path, *, seed: int = 0, template: str | None = CHAT_TEMPLATE, **config_changes: Any
 ) -> Path:
     """An SDAR checkpoint with block-causal attention."""
-    return _make(folder, {**SDAR, **config_changes}, seed, template)
+    return make(folder, {**SDAR, **config_changes}, seed, template)
 
 
-def _make(folder: Path, config: dict[str, Any], seed: int, template: str | None) -> Path:
+def make(folder: Path, config: dict[str, Any], seed: int, template: str | None) -> Path:
+    """A checkpoint of any family, by its config."""
     folder.mkdir(parents=True, exist_ok=True)
     kept = {key: value for key, value in config.items() if value is not None}
     _write(folder / "config.json", kept)
@@ -94,13 +95,16 @@ def _weights(config: dict[str, Any], seed: int) -> dict[str, torch.Tensor]:
     with torch.device("meta"):
         shapes = {name: p.shape for name, p in Transformer(arch).named_parameters()}
     generator = torch.Generator().manual_seed(seed)
-    tensors = {}
+    tensors: dict[str, torch.Tensor] = {}
     for target, source in family.tensors(arch):
-        shape = shapes[target.name]
+        shape = shapes[target.name] if target.index is None else shapes[target.name][1:]
         noise = torch.randn(shape, generator=generator)
         scale = 6.0 if target.name == "head.weight" else 1.5  # confident enough to commit several
         flat = len(shape) == 1  # a norm or a bias
-        tensors[source.name] = 1 + 0.1 * noise if flat else scale * noise / shape[-1] ** 0.5
+        value = 1 + 0.1 * noise if flat else scale * noise / shape[-1] ** 0.5
+        if source.rows is not None:  # a part of a fused tensor; the parts come in order
+            value = torch.cat([tensors.get(source.name, value[:0]), value])
+        tensors[source.name] = value
     return tensors
 
 

@@ -27,7 +27,7 @@ pytest.importorskip("hatchling", reason="hatchling is not installed")
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "unmask"
 CORE = {"numpy", "safetensors", "tokenizers", "torch"}
-APART = ("unmask.server",)  # packages that need an extra to be imported
+APART = ("unmask.integrations", "unmask.server")  # packages that need an extra to be imported
 LIBRARY = "unmask/kernels/_reduce.so"
 
 
@@ -115,9 +115,10 @@ def test_the_version_is_said_once_and_told_everywhere(made, metadata):
 def test_the_metadata_says_what_it_is_and_what_it_needs(metadata):
     plain = [line for line in metadata.get_all("Requires-Dist") if "extra ==" not in line]
     assert {re.match(r"[\w-]+", line)[0] for line in plain} == CORE
-    assert {"serve", "lab", "plot", "transformers", "dev"} <= set(
-        metadata.get_all("Provides-Extra")
-    )
+    page = (ROOT / "docs" / "install.md").read_text()
+    extras = metadata.get_all("Provides-Extra")
+    assert {"dev", "lab", "lm-eval", "ray", "serve", "sglang", "transformers"} <= set(extras)
+    assert [extra for extra in extras if f"| `{extra}` |" not in page] == []
     assert (metadata["License-Expression"], metadata["License-File"]) == ("Apache-2.0", "LICENSE")
     assert metadata["Requires-Python"] == ">=3.10"
     assert "Typing :: Typed" in metadata.get_all("Classifier")
@@ -154,7 +155,7 @@ for found in pkgutil.walk_packages(unmask.__path__, "unmask.", onerror=lambda na
     if not found.name.endswith((".__main__", "._reduce")):
         try:
             importlib.import_module(found.name)
-        except ImportError as error:
+        except (ImportError, unmask.UnmaskError) as error:
             failed[found.name] = str(error)
 print(failed)
 """

@@ -6,6 +6,7 @@ python tools/pages.py
 
 from __future__ import annotations
 
+import argparse
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,6 +30,11 @@ def cli_page() -> Iterator[str]:
     for name in COMMANDS:
         yield f"\n## unmask {name}\n"
         yield f"```\n{commands[name].format_help().strip()}\n```"
+        for action in commands[name]._actions:
+            if isinstance(action, argparse._SubParsersAction):
+                for target, command in action.choices.items():
+                    yield f"\n### unmask {name} {target}\n"
+                    yield f"```\n{command.format_help().strip()}\n```"
 
 
 def rules_page() -> Iterator[str]:

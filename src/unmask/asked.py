@@ -51,12 +51,15 @@ class Asked:
     history: int | None = None
 
     def decoding(self, shape: Description, infill: bool = False) -> Decoding:
-        """Settings and length for this model, checked as far as they can be without a prompt."""
-        spec = shape.spec
+        """Settings and length for a checkpoint, checked as far as they can be without a prompt."""
+        usual = embedded.LENGTH if shape.folder == embedded.FOLDER else self.recipe.length
+        return self.decoding_by(shape.spec, usual, infill)
+
+    def decoding_by(self, spec: ModelSpec, usual: int, infill: bool = False) -> Decoding:
+        """Settings and length for any model, which writes `usual` tokens where nobody says more."""
         block = self._block(spec.block)
         if spec.block is not None:  # such a model decodes in the blocks that it attends in
             spec, block = replace(spec, block=block), None
-        usual = embedded.LENGTH if shape.folder == embedded.FOLDER else self.recipe.length
         length = usual if self.length is None else self.length
         if self.block is None and block is not None and (infill or block > length):
             block = None  # a recipe's block is no more than a habit

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
@@ -12,6 +14,7 @@ from unmask.state import State
 from unmask.view import KL
 
 Where = tuple[Tensor, Tensor]  # N cells of the canvas: rows and positions, [N] each
+Kept = Tensor | Likeliest  # what is remembered of some rows of logits
 
 
 def cells_where(mask: Tensor) -> Where:
@@ -29,8 +32,21 @@ class History:
 
     def __init__(self, keep: int | None = None, suppressed: tuple[int, ...] = ()) -> None:
         self.keep, self.suppressed = keep, suppressed
-        self.last: Tensor | Likeliest | None = None  # [M, V] of the last forward
+        self.last: Kept | None = None  # [M, V] of the last forward
         self.at_commit: Tensor | None = None  # [M, V], by `state.anchor`
+
+    @classmethod
+    def joined(cls, parts: Sequence[tuple[History, State]]) -> History:
+        """What several histories keep for these states, whose slots and anchors become its own."""
+        new = cls(parts[0][0].keep, parts[0][0].suppressed)
+        if len(parts) == 1:
+            new.last, new.at_commit = parts[0][0].last, parts[0][0].at_commit
+            return new
+        new.last = _gathered([(history.last, state.slot) for history, state in parts])
+        anchored = _gathered([(history.at_commit, state.anchor) for history, state in parts])
+        assert not isinstance(anchored, Likeliest)
+        new.at_commit = anchored
+        return new
 
     def previous(self, state: State, where: Where) -> Previous | SparsePrevious | None:
         """What these cells looked like one forward ago."""
@@ -55,16 +71,9 @@ class History:
         state.slot.fill_(-1)
         state.slot[used] = torch.arange(len(known))
         state.slot[where] = torch.arange(len(known), len(known) + len(logits))
-        if not len(known):
-            self.last = new
-        elif isinstance(self.last, Likeliest):
-            assert isinstance(new, Likeliest)
-            old = self.last.rows(ship(known, self.last.tokens.device))
-            self.last = Likeliest.joined([old, new])
-        else:
-            self.last = torch.cat([_rows(self.last, known), logits])
+        self.last = _joined([_some(self.last, known), new]) if len(known) else new
 
-    def _kept(self, logits: Tensor) -> Tensor | Likeliest:
+    def _kept(self, logits: Tensor) -> Kept:
         return logits if self.keep is None else Likeliest.of(logits, self.keep, self.suppressed)
 
     def anchor(self, state: State, cells: Where) -> None:
@@ -87,6 +96,35 @@ class History:
             pair = (then, now) if kl == "prev_cur" else (now, then)
             moved[ship(watched, moved.device)] = divergence(*pair)
         return moved
+
+
+def _gathered(parts: Sequence[tuple[Kept | None, Tensor]]) -> Kept | None:
+    """The rows that are numbered somewhere, together; they are numbered anew."""
+    found: list[Kept] = []
+    count = 0
+    for kept, numbers in parts:
+        used = numbers >= 0
+        if kept is not None and bool(used.any()):
+            found.append(_some(kept, numbers[used]))
+            more = int(used.sum())
+            numbers[used] = torch.arange(count, count + more)
+            count += more
+    return _joined(found) if found else None
+
+
+def _joined(parts: Sequence[Kept]) -> Kept:
+    """All rows, in order."""
+    sparse = [part for part in parts if isinstance(part, Likeliest)]
+    if sparse:
+        return Likeliest.joined(sparse)
+    return torch.cat([part for part in parts if isinstance(part, Tensor)])
+
+
+def _some(kept: Kept, which: Tensor) -> Kept:
+    """Some rows, by their numbers on the host."""
+    if isinstance(kept, Likeliest):
+        return kept.rows(ship(which, kept.tokens.device))
+    return _rows(kept, which)
 
 
 def _rows(logits: Tensor, which: Tensor) -> Tensor:

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from unmask.errors import ModelError, RequestError
-from unmask.models.base import Canvas, Denoiser
+from unmask.models.base import Canvas, Denoiser, ModelSpec
 from unmask.recipes import RECIPES
 from unmask.reduce import reduce
 from unmask.request import Eos, Request, Settings, infill_request, prompt_request
@@ -143,15 +143,15 @@ def decode(
         rule: a Rule, or its notation.
         length: how many tokens to write.
         block: positions per block, left to right; None decodes the full window at once, or in the
-            block of the recipe whose name `rule` is.
+            block of the model, or else of the recipe whose name `rule` is.
         eos: keep, suppress, last, stop, block or fill; see `Settings`.
         sampling: temperature, top-p and top-k; greedy by default.
         steps: finish within this many forwards.
         history: keep so many tokens of the last forward's distributions, not all; see `Settings`.
         seed: of every random choice in this row.
     """
-    settings = _settings(rule, block, eos, sampling, steps, history, length)
     spec = _as_denoiser(model).spec
+    settings = _settings(spec, rule, block, eos, sampling, steps, history, length)
     return _drain(model, [prompt_request(spec, prompt, length, settings, seed)], 1)[0]
 
 
@@ -168,8 +168,9 @@ def infill(
     seed: int = 0,
 ) -> Result:
     """Fill the masks of a canvas, wherever they stand; the knobs are those of `decode`."""
-    settings = _settings(rule, block, eos, sampling, steps, history, 0)
-    return _drain(model, [infill_request(_as_denoiser(model).spec, canvas, settings, seed)], 1)[0]
+    spec = _as_denoiser(model).spec
+    settings = _settings(spec, rule, block, eos, sampling, steps, history, 0)
+    return _drain(model, [infill_request(spec, canvas, settings, seed)], 1)[0]
 
 
 def decode_many(
@@ -192,8 +193,8 @@ def decode_many(
     batch and the next prompt takes its place; the longest go first, so that neighbours are alike
     and little is padded. Prompt i uses the seed `seed + i`.
     """
-    settings = _settings(rule, block, eos, sampling, steps, history, length)
     spec = _as_denoiser(model).spec
+    settings = _settings(spec, rule, block, eos, sampling, steps, history, length)
     requests = [
         prompt_request(spec, prompt, length, settings, seed + i) for i, prompt in enumerate(prompts)
     ]
@@ -201,6 +202,7 @@ def decode_many(
 
 
 def _settings(
+    spec: ModelSpec,
     rule: Rule | str,
     block: int | None,
     eos: Eos,
@@ -211,8 +213,9 @@ def _settings(
 ) -> Settings:
     if isinstance(rule, str):
         named = RECIPES.get(rule.strip())
-        if named is not None and block is None and (named.block or 0) < length:
-            block = named.block
+        habit = 0 if named is None or spec.block is not None else named.block or 0
+        if block is None and 0 < habit < length:
+            block = habit
         rule = Rule.parse(rule)
     drawn = Sampling() if sampling is None else sampling
     return Settings(rule, block, eos, drawn, steps, history=history)
@@ -229,7 +232,7 @@ def _as_denoiser(model: Denoiser) -> Denoiser:
 
 
 def _drain(model: Denoiser, requests: list[Request], batch_size: int) -> list[Result]:
-    order = longest_first(requests) if batch_size > 1 else range(len(requests))
+    order = longest_first([len(request.canvas) for request in requests])
     finished = {
         order[result.key]: result
         for step in decode_steps(model, [requests[number] for number in order], batch_size)
@@ -238,9 +241,9 @@ def _drain(model: Denoiser, requests: list[Request], batch_size: int) -> list[Re
     return [replace(finished[number], key=number) for number in range(len(requests))]
 
 
-def longest_first(requests: Sequence[Request]) -> list[int]:
-    """The numbers of the requests, those with the longest canvas first."""
-    return sorted(range(len(requests)), key=lambda number: -len(requests[number].canvas))
+def longest_first(lengths: Sequence[int]) -> list[int]:
+    """The numbers of requests of these lengths, the longest first."""
+    return sorted(range(len(lengths)), key=lambda number: -lengths[number])
 
 
 def _canvas(groups: list[Rows]) -> Canvas:

@@ -64,6 +64,7 @@ def reduce(
         found,
         kl_prev_cur=found.kl_prev_cur if "prev_cur" in kl else ABSENT,
         kl_cur_prev=found.kl_cur_prev if "cur_prev" in kl else ABSENT,
+        kl_error=ABSENT,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import torch
@@ -59,6 +59,27 @@ class Rows:
         self._state: State | None = None
         self._arrived: list[Tensor] = []  # canvases
         self._tail = EosTail(settings.eos, self.spec)
+
+    @classmethod
+    def gathered(cls, members: Sequence[tuple[Rows, int]]) -> Rows:
+        """Rows of groups with equal settings, each by its group and key, as a group of their own.
+
+        For hosts that decide which rows go together anew in each step.
+        """
+        groups = list(dict.fromkeys(rows for rows, _ in members))
+        some = groups[0]
+        new, parts = cls(some.model, some.settings, some.keep_logits, some.reducer), []
+        for group in groups:
+            wanted = {key for rows, key in members if rows is group}
+            places = [row for row, key in enumerate(group.keys) if key in wanted]
+            new.keys += [group.keys[row] for row in places]
+            new.lengths += [group.lengths[row] for row in places]
+            new.identities += [group.identities[row] for row in places]
+            new.generators += [group.generators[row] for row in places]
+            parts.append((group.history, group.state.taken(torch.tensor(places))))
+        new.history = History.joined(parts)
+        new._state = State.joined([state for _, state in parts])
+        return new
 
     @property
     def _suppressed(self) -> tuple[int, ...]:

@@ -111,6 +111,10 @@ class State:
         for field in fields(self):
             setattr(self, field.name, getattr(self, field.name)[rows])
 
+    def taken(self, rows: Tensor) -> State:
+        """A copy of these rows, in this order."""
+        return State(**{field.name: getattr(self, field.name)[rows] for field in fields(self)})
+
     @classmethod
     def joined(cls, parts: Sequence[State]) -> State:
         """All rows in order, on canvases of the greatest length."""

@@ -27,7 +27,9 @@ COMMANDS = (
     "sweep",
     "report",
     "tune",
+    "lm-eval",
     "score",
+    "export",
     "tasks",
     "models",
     "rules",
@@ -53,7 +55,7 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--version", action="version", version=f"unmask {__version__}")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name in COMMANDS:
-        import_module(f"unmask.cli.{name}").add(commands)
+        import_module(f"unmask.cli.{name.replace('-', '_')}").add(commands)
     return top
 
 

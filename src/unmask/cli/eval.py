@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from unmask.cli.importing import add_import
-from unmask.cli.lab_options import add_running, add_sampling, number_of
+from unmask.cli.lab_options import add_cluster, add_running, add_sampling, number_of
 from unmask.cli.run import CACHES, EOS
 from unmask.embedded import NAME
 
@@ -37,6 +37,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     add_sampling(command)
     running = command.add_argument_group("running")
     add_running(running)
+    add_cluster(running)
     running.add_argument(
         "--trace", type=Path, metavar="DIR", help="write every step of every example to files here"
     )

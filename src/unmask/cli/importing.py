@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
 
 def add_import(group: argparse._ActionsContainer) -> None:
@@ -14,10 +15,11 @@ def add_import(group: argparse._ActionsContainer) -> None:
 
 
 def import_all(arguments: argparse.Namespace) -> None:
-    """What was named, in that order."""
+    """What was named, in that order; files get their whole path, for processes elsewhere."""
     names: list[str] = getattr(arguments, "imports", [])
     if names:
-        from unmask.foreign import import_parts
+        from unmask.foreign import import_parts, is_file
 
         for name in names:
             import_parts(name)
+        arguments.imports = [str(Path(n).resolve()) if is_file(n) else n for n in names]

@@ -52,7 +52,7 @@ class Job:
             recipe_of(options.rule),
             Sampling(options.temperature, options.top_p, options.top_k, options.tempered),
             options.length,
-            _block(options.block),
+            block_named(options.block),
             options.eos,
             options.steps,
             options.history,
@@ -132,6 +132,7 @@ class Job:
             "block": self.shape.spec.block or settings.block,
             "eos": settings.eos,
             "steps": settings.steps,
+            "history": settings.history,
             **vars(settings.sampling),
             "seed": options.seed,
             "chat": self.texts.in_chat(self.texts.infill),
@@ -154,7 +155,7 @@ class Job:
         }
 
 
-def _block(given: str | None) -> int | Literal["full"] | None:
+def block_named(given: str | None) -> int | Literal["full"] | None:
     if given is None:
         return None
     if given == "full":

@@ -14,7 +14,7 @@ from unmask.errors import LabError
 if TYPE_CHECKING:
     from unmask.lab.benchmarks import Benchmark
     from unmask.lab.grading import Judge, Tools
-    from unmask.lab.run import Options, Progress
+    from unmask.lab.options import Options, Progress
     from unmask.lab.work import Work
 
 STORE = Path("unmask-lab.sqlite")
@@ -51,17 +51,28 @@ def add_running(group: argparse._ArgumentGroup) -> None:
     )  # fmt: skip
 
 
+def add_cluster(group: argparse._ArgumentGroup) -> None:
+    """Where to run, if not here alone."""
+    group.add_argument(
+        "--ray", nargs="?", const="", metavar="ADDRESS",
+        help="on a Ray cluster, --workers processes (one per GPU or CPU): HOST:PORT, auto (the one "
+        "of this machine), or nothing (RAY_ADDRESS, else one of its own)",
+    )  # fmt: skip
+
+
 def options_of(arguments: argparse.Namespace) -> Options:
     """Checked."""
     import torch
 
-    from unmask.lab.run import Options
+    from unmask.lab.options import Options
     from unmask.models.load import usable_device
 
     for name in ("batch_size", "workers"):
         value = getattr(arguments, name)
         if value is not None and value < 1:
             raise LabError(f"--{name.replace('_', '-')} must be >= 1, got {value}")
+    if getattr(arguments, "ray", None) is not None:
+        return _on_cluster(arguments)
     if arguments.device is None:
         names = ["cuda" if torch.cuda.is_available() else "cpu"]
     else:
@@ -75,7 +86,19 @@ def options_of(arguments: argparse.Namespace) -> Options:
     traces = getattr(arguments, "trace", None)
     imports = tuple(arguments.imports)
     return Options(
-        arguments.store, tuple(names), arguments.batch_size, arguments.data, traces, imports
+        arguments.store, tuple(names), arguments.batch_size, arguments.data, traces, None, imports
+    )
+
+
+def _on_cluster(arguments: argparse.Namespace) -> Options:
+    from unmask.cluster import Cluster, address_of
+    from unmask.lab.options import Options
+
+    cluster = Cluster(address_of(arguments.ray), arguments.workers, arguments.device)
+    traces = getattr(arguments, "trace", None)
+    imports = tuple(arguments.imports)
+    return Options(
+        arguments.store, (), arguments.batch_size, arguments.data, traces, cluster, imports
     )
 
 

@@ -5,16 +5,21 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from unmask.cli.importing import import_all
 from unmask.cli.run import add_decoding, add_model
 from unmask.errors import RequestError
 
 if TYPE_CHECKING:
+    from starlette.types import ASGIApp
+
     from unmask.cli.job import Job
     from unmask.server.prepare import Served
+    from unmask.server.service import Service
 
 KEY = "UNMASK_API_KEY"
 
@@ -54,6 +59,14 @@ def _add_serving(group: argparse._ArgumentGroup) -> None:
         help="seconds to finish in when interrupted (30)",
     )  # fmt: skip
     group.add_argument(
+        "--ray", nargs="?", const="", metavar="ADDRESS",
+        help="replicas on a Ray cluster: HOST:PORT, auto (the one of this machine), or nothing "
+        "(RAY_ADDRESS, else one of its own)",
+    )  # fmt: skip
+    group.add_argument(
+        "--replicas", type=int, metavar="N", help="with --ray, on a GPU or CPU each (1)"
+    )
+    group.add_argument(
         "--threads", type=int, metavar="N", help="of torch (embedded: 1, else torch's choice)"
     )
 
@@ -72,25 +85,26 @@ def run(arguments: argparse.Namespace) -> int:
     key = arguments.api_key or os.environ.get(KEY) or None
     _check(arguments)
     _require_packages()
-    from unmask.cli.job import Job
-    from unmask.server.app import create_app
     from unmask.server.guard import is_loopback
-    from unmask.server.run import listen, server_of
-    from unmask.server.service import Service
 
-    local = is_loopback(arguments.host)
-    if not local and key is None:
+    if not is_loopback(arguments.host) and key is None:
         raise RequestError(
             f"the host {arguments.host!r} can be reached from outside; set {KEY}, or serve on "
             "127.0.0.1"
         )
+    if arguments.ray is not None:
+        return _run_on_cluster(arguments, key)
+    return _run_here(arguments, key)
+
+
+def _run_here(arguments: argparse.Namespace, key: str | None) -> int:
+    from unmask.cli.job import Job
+    from unmask.server.run import listen, server_of
+
     job = Job.of(arguments)
     served = _served(job, arguments)
     with listen(arguments.host, arguments.port) as bound:
-        _use_threads(job, arguments.threads)
-        model, size = job.load(), arguments.batch_size
-        service = Service(served, model, size, arguments.queue, job.tracer)
-        app = create_app(service, key, arguments.allow_host if local else None)
+        service, app = _service(job, served, key)
         host, port = bound.getsockname()[:2]
         where = f"http://{f'[{host}]' if ':' in host else host}:{port}"
         ready = f"unmask serve: {served.name} on {where}"
@@ -101,6 +115,45 @@ def run(arguments: argparse.Namespace) -> int:
         finally:
             service.stop()
     return 0
+
+
+def _run_on_cluster(arguments: argparse.Namespace, key: str | None) -> int:
+    from unmask.cli.job import Job
+    from unmask.cluster import Cluster, address_of, joined
+    from unmask.server.replicas import serve_on
+
+    count, threads = arguments.replicas or 1, arguments.threads or 1
+    cluster = Cluster(address_of(arguments.ray), count, arguments.device, threads)
+    options = {**vars(arguments), "run": None, "device": "cpu"}  # here nothing is decoded
+    name = _served(Job.of(argparse.Namespace(**options)), arguments).name
+    if Path(arguments.model).expanduser().is_dir():
+        options["model"] = str(Path(arguments.model).expanduser().absolute())
+    with joined(cluster) as slots:
+        options["device"] = slots.device
+        make = partial(service_of, argparse.Namespace(**options), key)
+        serve_on(slots, make, arguments, lambda where: _say(f"unmask serve: {name} on {where}"))
+    return 0
+
+
+def service_of(arguments: argparse.Namespace, key: str | None) -> tuple[Service, ASGIApp]:
+    """A whole server as these options have it, but for the port; not yet started."""
+    from unmask.cli.job import Job
+
+    import_all(arguments)
+    job = Job.of(arguments)
+    return _service(job, _served(job, arguments), key)
+
+
+def _service(job: Job, served: Served, key: str | None) -> tuple[Service, ASGIApp]:
+    from unmask.server.app import create_app
+    from unmask.server.guard import is_loopback
+    from unmask.server.service import Service
+
+    options = job.options
+    _use_threads(job, options.threads)
+    service = Service(served, job.load(), options.batch_size, options.queue, job.tracer)
+    hosts = options.allow_host if is_loopback(options.host) else None
+    return service, create_app(service, key, hosts)
 
 
 def _say(line: str) -> None:
@@ -116,6 +169,9 @@ def _check(arguments: argparse.Namespace) -> None:
         f"--seed must be >= 0, got {arguments.seed}": arguments.seed < 0,
         f"--threads must be >= 1, got {arguments.threads}": arguments.threads is not None
         and arguments.threads < 1,
+        f"--replicas must be >= 1, got {arguments.replicas}": arguments.replicas is not None
+        and arguments.replicas < 1,
+        "--replicas needs --ray": arguments.replicas is not None and arguments.ray is None,
         "--api-key must not be empty": arguments.api_key == "",
     }
     for message, holds in wrong.items():

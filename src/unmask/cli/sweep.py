@@ -7,6 +7,7 @@ from typing import Any
 
 from unmask.cli.importing import add_import
 from unmask.cli.lab_options import (
+    add_cluster,
     add_running,
     add_sampling,
     number_of,
@@ -46,6 +47,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     add_sampling(grid)
     running = command.add_argument_group("running")
     add_running(running)
+    add_cluster(running)
     running.add_argument(
         "--dry-run", action="store_true", help="say what would be run and what it would cost"
     )
@@ -60,6 +62,8 @@ def run(arguments: argparse.Namespace) -> int:
         for name, about in named_sweeps().items():
             print(f"{name:<22} {about}")
         return 0
+    if arguments.ray is not None:
+        options_of(arguments)  # first: it may have taken the sweep's name for an address
     given = changes_of(arguments)
     if arguments.name is None:
         sweep = sweep_of({}, "", given, "the options")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -39,29 +39,58 @@ def decode(
 
     With `traces` every example leaves a trace in a folder of the trial's own.
     """
-    taken: list[Ask] = []
-    requests: list[Request] = []
+    count = 0
     store.add(work.trial, work.bench.record(work.preset.name))
 
-    def claimed() -> Iterator[Request]:
-        missing = store.missing(work.trial, work.asks)
-        for ask in work.longest_first(missing) if batch_size > 1 else missing:
-            if store.claim(work.trial, ask):
-                taken.append(ask)
-                requests.append(work.request(ask))
-                yield requests[-1]
+    def alive(_: Step) -> None:
+        store.still_here(SIGN_OF_LIFE)
 
-    watch = _Watch(model, store)
+    asks = claims(store, work, batch_size)
+    for ask, record in decoded(work, model, asks, batch_size, traces, alive):
+        store.finish(work.trial, ask, record)
+        on_done(ask)
+        count += 1
+    return count
+
+
+def claims(store: Store, work: Work, batch_size: int) -> Iterator[Ask]:
+    """Every free example of a trial, claimed as it is taken; for batches the longest first."""
+    missing = store.missing(work.trial, work.asks)
+    for ask in work.longest_first(missing) if batch_size > 1 else missing:
+        if store.claim(work.trial, ask):
+            yield ask
+
+
+def decoded(
+    work: Work,
+    model: Denoiser,
+    asks: Iterable[Ask],
+    batch_size: int,
+    traces: Path | None = None,
+    on_step: Callable[[Step], None] | None = None,
+) -> Iterator[tuple[Ask, dict[str, Any]]]:
+    """Decode examples, yielding what is kept of each as soon as it is there.
+
+    An example is taken only when there is a place for it. No store is needed: whoever asks may be
+    on another machine.
+    """
+    taken: list[Ask] = []
+    requests: list[Request] = []
+
+    def requested() -> Iterator[Request]:
+        for ask in asks:
+            taken.append(ask)
+            requests.append(work.request(ask))
+            yield requests[-1]
+
+    watch = _Watch(model)
     tokenizer, spec = work.subject.tokenizer, work.subject.shape.spec
     with nullcontext() if traces is None else _traces(traces, work, model, taken, requests) as seen:
-        see = watch if seen is None else together(watch, seen)
-        answers = generate(model, tokenizer, claimed(), batch_size, see, seen is not None)
+        see = together(watch, seen, on_step)
+        answers = generate(model, tokenizer, requested(), batch_size, see, seen is not None)
         for key, answer in answers:
-            ask = taken[key]
             record = record_of(answer, watch.written.pop(key), tokenizer, spec)
-            store.finish(work.trial, ask, {**record, **watch.memory(key)})
-            on_done(ask)
-    return len(taken)
+            yield taken[key], {**record, **watch.memory(key)}
 
 
 def _traces(
@@ -122,10 +151,9 @@ class _Memory:
 
 @dataclass
 class _Watch:
-    """Sees every step: what was written, how much memory is in use, and that the worker lives."""
+    """Sees every step: what was written, and how much memory is in use."""
 
     model: Denoiser
-    store: Store
     written: dict[int, list[int]] = field(default_factory=dict)
     _memory: dict[int, _Memory] = field(default_factory=dict)
 
@@ -140,7 +168,6 @@ class _Watch:
             seen.peak = max(seen.peak, peak)
         for result in step.finished:
             self.written[result.key] = result.answer.tolist()
-        self.store.still_here(SIGN_OF_LIFE)
 
     def memory(self, key: int) -> dict[str, int]:
         """In bytes: the mean over the steps of an example, and the most of any moment."""

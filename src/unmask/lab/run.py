@@ -1,14 +1,12 @@
-"""A sweep from its first claim to its last verdict, in this process or in several."""
+"""A sweep from its first claim to its last verdict: here, in several processes, or on a cluster."""
 
 from __future__ import annotations
 
 import multiprocessing
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from multiprocessing.process import BaseProcess
-from pathlib import Path
-from typing import Protocol
 
 import torch
 
@@ -17,37 +15,12 @@ from unmask.foreign import import_parts
 from unmask.lab.decoding import decode
 from unmask.lab.environment import environment
 from unmask.lab.grading import Tools, selftest
-from unmask.lab.grid import Setting
+from unmask.lab.options import Models, Options, Progress
 from unmask.lab.store import Ask, Store
 from unmask.lab.verdicts import grade
-from unmask.lab.work import Work, plan
-from unmask.models.base import Denoiser
+from unmask.lab.work import Wanted, Work, planned, wanted_of
 
 POLL = 0.5  # seconds between two looks at what the workers have done
-
-
-class Progress(Protocol):
-    """Hears how far a sweep has come."""
-
-    def begin(self, work: Work, done: int) -> None:
-        """A trial is looked at; so many of its examples are there already."""
-        ...
-
-    def done(self, work: Work, count: int = 1) -> None:
-        """More examples of a trial are there."""
-        ...
-
-
-@dataclass(frozen=True)
-class Options:
-    """How to run, which no result depends on."""
-
-    store: Path
-    devices: tuple[str, ...] = ("cpu",)  # a worker each
-    batch_size: int = 8
-    data: Path | None = None
-    traces: Path | None = None  # a folder for the traces of all examples
-    imports: tuple[str, ...] = ()  # files and modules with parts that rules name
 
 
 def check_graders(works: Sequence[Work], tools: Tools) -> None:
@@ -75,31 +48,17 @@ def run(
             store.add(work.trial, work.bench.record(work.preset.name))
             progress.begin(work, len(work.asks) - len(store.missing(work.trial, work.asks)))
         if any(store.missing(work.trial, work.asks) for work in works):
-            if len(options.devices) == 1:
+            if options.cluster is not None:
+                from unmask.lab.crew import decode_on_cluster
+
+                decode_on_cluster(works, options, options.cluster, progress)
+            elif len(options.devices) == 1:
                 _decode_here(store, works, options, progress, models or Models())
             else:
                 _decode_in_workers(store, works, options, progress)
         for work in works:
             grade(store, work, tools)
         return sum(len(store.missing(work.trial, work.asks)) for work in works)
-
-
-class Models:
-    """The model that was loaded last; one at a time, since they are large."""
-
-    def __init__(self) -> None:
-        self._name: tuple[str, ...] = ()
-        self._model: Denoiser | None = None
-
-    def of(self, work: Work, device: str) -> Denoiser:
-        """Load what a trial needs, unless it is there."""
-        trial = work.trial
-        name = (trial.weights, trial.dtype, trial.cache, device)
-        if self._model is None or name != self._name:
-            self._model = None  # let the old one go first
-            self._model = work.subject.load(torch.device(device), trial.dtype, trial.cache)
-            self._name = name
-        return self._model
 
 
 def _decode_here(
@@ -128,13 +87,13 @@ class _Silent:
         pass
 
 
-def _worker(wanted: dict[Setting, tuple[str, ...]], options: Options) -> None:
+def _worker(wanted: Wanted, options: Options) -> None:
     """One process of several: it plans the same sweep and takes what is free of its examples."""
     if options.devices[0] == "cpu":
         torch.set_num_threads(1)
     for name in options.imports:
         import_parts(name)
-    works = [work.only(wanted[work.setting]) for work in plan(wanted, options.data)]
+    works = planned(wanted, options.data)
     with Store(options.store) as store:
         _decode_here(store, works, options, _Silent(), Models())
 
@@ -142,7 +101,7 @@ def _worker(wanted: dict[Setting, tuple[str, ...]], options: Options) -> None:
 def _decode_in_workers(
     store: Store, works: Sequence[Work], options: Options, progress: Progress
 ) -> None:
-    wanted = {work.setting: tuple(work.by_name) for work in works}
+    wanted = wanted_of(works)
     spawn = multiprocessing.get_context("spawn")
     workers = [
         spawn.Process(

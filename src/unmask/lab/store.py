@@ -138,6 +138,13 @@ class Store:
             )
         return True
 
+    def release(self) -> None:
+        """Give back what this worker has claimed and not finished, so that others can have it."""
+        with self._writing() as base:
+            base.execute(
+                "DELETE FROM examples WHERE worker = ? AND answer IS NULL", (self._worker,)
+            )
+
     def still_here(self, every: float = 0.0) -> None:
         """A sign of life for workers on other machines, at most once in so many seconds."""
         now = time.monotonic()

@@ -9,7 +9,8 @@ from unmask.errors import LabError
 from unmask.lab.benchmarks import Example
 from unmask.lab.grading import Tools
 from unmask.lab.grid import Setting
-from unmask.lab.run import Models, Options, Progress, run
+from unmask.lab.options import Models, Options, Progress
+from unmask.lab.run import run
 from unmask.lab.store import Store
 from unmask.lab.subject import Subject
 from unmask.lab.summary import Comparison, Summary

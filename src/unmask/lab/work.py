@@ -20,6 +20,8 @@ from unmask.models.describe import Description
 from unmask.request import Eos, Request, prompt_request
 from unmask.rules import Rule
 
+Wanted = dict[Setting, tuple[str, ...]]  # the names of the examples of every setting
+
 
 @dataclass(frozen=True)
 class Work:
@@ -92,6 +94,16 @@ def plan(settings: Iterable[Setting], data: Path | None) -> list[Work]:
     for work in found.values():
         work.request(work.asks[0])  # wrong settings fail here, before anything is loaded
     return list(found.values())
+
+
+def wanted_of(works: Iterable[Work]) -> Wanted:
+    """What another process has to be told to plan the same."""
+    return {work.setting: tuple(work.by_name) for work in works}
+
+
+def planned(wanted: Wanted, data: Path | None) -> list[Work]:
+    """What `wanted_of` was made from."""
+    return [work.only(wanted[work.setting]) for work in plan(wanted, data)]
 
 
 def work_of(setting: Setting, subject: Subject, examples: list[Example]) -> Work:

@@ -11,7 +11,7 @@ from unmask.errors import ModelError, UnmaskError
 from unmask.models.architecture import Architecture
 from unmask.models.base import Canvas, Denoiser, Hidden, ModelSpec, read_at, ship
 from unmask.models.config import Config
-from unmask.models.families import Family, family_of
+from unmask.models.families import FAMILIES, Family, family_of
 from unmask.models.function import by_length, from_function
 from unmask.models.rotary import check_rotary
 from unmask.models.transformer import block_causal
@@ -78,6 +78,7 @@ class Hosted:
 
 def wrap(
     model: Any,
+    tokenizer: Any = None,
     *,
     mask_id: int | None = None,
     eos_id: int | None = None,
@@ -93,8 +94,11 @@ def wrap(
 
     Args:
         model: the model or function.
-        mask_id: the mask token; from the config where it has one.
-        eos_id: the end-of-text token; from the config where it has one.
+        tokenizer: the transformers tokenizer of that model: it knows what ends a turn, and the mask
+            token where the config does not.
+        mask_id: the mask token; from the config or the tokenizer where they have one.
+        eos_id: the only token that ends an answer; from the configs and the tokenizer where they
+            name some.
         vocab_size: rows of the logits; needed for a plain function.
         shift: whether the output at i - 1 predicts token i; True for the Dream family.
         block: for block-causal models, the width of a block.
@@ -105,7 +109,7 @@ def wrap(
         return denoiser
     config = getattr(model, "config", None)
     if config is not None and hasattr(config, "to_dict"):
-        return _wrap_transformers(model, mask_id, eos_id, shift, block)
+        return _wrap_transformers(model, tokenizer, mask_id, eos_id, shift, block)
     if not callable(model):
         raise ModelError(
             f"cannot wrap {type(model).__name__}: it is neither a model nor a function"
@@ -125,20 +129,21 @@ def wrap(
 
 
 def _wrap_transformers(
-    model: Any, mask_id: int | None, eos_id: int | None, shift: bool | None, block: int | None
+    model: Any,
+    tokenizer: Any,
+    mask_id: int | None,
+    eos_id: int | None,
+    shift: bool | None,
+    block: int | None,
 ) -> Hosted:
     check_rotary(model)
     values = {**model.config.to_dict(), "architectures": [type(model).__name__]}
-    family, arch = _known(Config(values, f"the config of {type(model).__name__}"))
+    config = Config(values, f"the config of {type(model).__name__}")
+    family, arch = _known(config)
     native = type(model).__module__.startswith("transformers.models.")
     if mask_id is None:
-        mask_id = values.get("mask_token_id")
-    if mask_id is None and family is not None:
-        mask_id = family.mask_id
-    if mask_id is None:
-        raise ModelError(f"the config of {type(model).__name__} names no mask token; give mask_id")
-    ends = values.get("eos_token_id") if eos_id is None else eos_id
-    stops = tuple(ends) if isinstance(ends, list) else () if ends is None else (int(ends),)
+        mask_id = _mask(config, tokenizer, family)
+    stops = tuple(_ends(config, model, tokenizer, family)) if eos_id is None else (eos_id,)
     rows = model.get_output_embeddings().weight.shape[0] if native else values.get("vocab_size")
     spec = ModelSpec(
         mask_id,
@@ -150,6 +155,35 @@ def _wrap_transformers(
     )
     moved = shift if shift is not None else bool(arch and arch.shift)
     return Hosted(model, spec, shift=moved, bidirectional=native)
+
+
+def _mask(config: Config, tokenizer: Any, family: Family | None) -> int:
+    """The mask token by the config, the tokenizer or the family, whoever names it first."""
+    voices: list[int | None] = [
+        *config.token_ids("mask_token_id"),
+        getattr(tokenizer, "mask_token_id", None),
+        None if family is None else family.mask_id,
+    ]
+    found = next((number for number in voices if number is not None), None)
+    if found is None:
+        raise ModelError(f"{config.file} names no mask token; give mask_id")
+    return found
+
+
+def _ends(config: Config, model: Any, tokenizer: Any, family: Family | None) -> list[int]:
+    """Every token that ends an answer, the one that pads it first, as `load` finds them."""
+    generation = getattr(model, "generation_config", None)
+    own = {"eos_token_id": getattr(generation, "eos_token_id", None)}
+    found = [
+        *config.token_ids("eos_token_id"),
+        *Config(own, "generation_config").token_ids("eos_token_id"),
+    ]
+    if tokenizer is not None:
+        known = tokenizer.get_vocab()
+        families = FAMILIES if family is None else (family,)
+        turns = [name for some in families for name in some.end_tokens]
+        found += [known[name] for name in (tokenizer.eos_token, *turns) if name in known]
+    return list(dict.fromkeys(found))
 
 
 def _known(config: Config) -> tuple[Family | None, Architecture | None]:

@@ -176,9 +176,10 @@ def _add_watching(app: FastAPI, service: Service) -> None:
     async def trace(name: str) -> Response:
         """Every step of a request that asked for its trace; while it runs, as it goes on."""
         sheet = service.traces.get(name)
-        if sheet is None:
+        found = await service.trace_elsewhere(name) if sheet is None else sheet.follow()
+        if found is None:
             raise ApiError(404, "no such trace is kept", code="trace_not_found")
         head = {"Content-Disposition": f'attachment; filename="{name}{SUFFIX}"'}
-        if sheet.whole:
+        if sheet is not None and sheet.whole:
             return Response(sheet.getvalue(), media_type=MEDIA_TYPE, headers=head)
-        return StreamingResponse(sheet.follow(), media_type=MEDIA_TYPE, headers=head)
+        return StreamingResponse(found, media_type=MEDIA_TYPE, headers=head)

@@ -47,6 +47,7 @@ class Prepared:
             "block": self.decoding.spec.block or settings.block,
             "eos": settings.eos,
             "steps": settings.steps,
+            "history": settings.history,
             **vars(settings.sampling),
             "seed": first.seed,
             "infill": first.length is None,

@@ -16,7 +16,7 @@ from unmask.server.metrics import Metrics
 from unmask.server.prepare import Prepared, Served, prepare
 from unmask.server.schema import ChatRequest, CompletionRequest
 from unmask.server.tasks import Closing, Full, Outcome
-from unmask.server.traces import Begin, TraceStore
+from unmask.server.traces import Begin, Elsewhere, TraceStore, nowhere
 
 T = TypeVar("T")
 DOWN = "the server is going down; ask again, or ask another"
@@ -44,6 +44,7 @@ class Service:
         self.served = served
         self.engine = Engine(model, batch_size, queue_size, served.limits.forwards)
         self.begin_trace, self.traces = begin_trace, TraceStore()
+        self.trace_elsewhere: Elsewhere = nowhere
         self.metrics = Metrics(self.engine, self.traces)
         self.created = int(time.time())
         self._reader = ThreadPoolExecutor(1, "unmask-prepare")  # so that tokenizing stops nobody

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from unmask.final import Span
 from unmask.models.base import ModelSpec
 from unmask.request import Request
 from unmask.results import Step
@@ -44,27 +45,24 @@ class Reading:
 class Reader:
     """Reads a row's canvas as text.
 
-    A position is final once it and all before it are committed; with a rule that takes
-    commitments back, once its window is closed as well. The text of the final positions grows
-    only at its end, so what was read once is never taken back.
+    The text of the final positions (see `Span`) grows only at its end, so what was read once is
+    never taken back.
     """
 
     def __init__(
         self, tokenizer: Tokenizer, spec: ModelSpec, request: Request, stops: Sequence[str] = ()
     ) -> None:
         self.tokenizer, self.spec = tokenizer, spec
+        self.span = Span.of(spec, request)
+        self.first, self.last = self.span.first, self.span.last
         self.infill = request.length is None
-        canvas = request.canvas.tolist()
-        self.first = 0 if self.infill else canvas.index(spec.mask_id)
-        self.last = len(canvas) if request.length is None else self.first + request.length
-        self.prompt_tokens = sum(token != spec.mask_id for token in canvas)
-        self.revokes = request.settings.rule.revoke is not None
+        self.prompt_tokens = int((request.canvas != spec.mask_id).sum())
         self.stops = tuple(stops)
         self.grows = grows_at_its_end(tokenizer)
 
     def final(self, frame: Frame) -> Reading:
         """What no later step can change, or take back by going on."""
-        ids, ended = self._final_ids(frame)
+        ids, ended = self.span.final(frame.ids, frame.window)
         if not self.grows and not ended:
             return Reading("", 0, ended=False)
         return self.read(ids, ended)
@@ -80,16 +78,6 @@ class Reader:
         if not ended:
             text = text[: len(text) - _begun(text, self.stops)]
         return Reading(text, len(ids), ended)
-
-    def _final_ids(self, frame: Frame) -> tuple[list[int], bool]:
-        """The final tokens, and whether the answer ends with them."""
-        end = min(self.last, frame.window) if self.revokes else self.last
-        stops = () if self.infill else self.spec.stop_ids
-        for place in range(self.first, end):
-            token = frame.ids[place]
-            if token == self.spec.mask_id or token in stops:
-                return frame.ids[self.first : place], token in stops
-        return frame.ids[self.first : end], end == self.last
 
     def _tokens_until(self, cut: tuple[int, int], ids: Sequence[int]) -> int:
         """How many tokens it takes to write up to the end of a stop string."""

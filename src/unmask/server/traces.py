@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from io import BytesIO
 from threading import Lock
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from unmask.request import Request
 from unmask.results import Result, Step
@@ -19,10 +19,23 @@ MEDIA_TYPE, SUFFIX = "application/gzip", ".trace"
 POLL = 0.05  # seconds between two looks at a trace that is being written
 
 Begin = Callable[[BinaryIO, Request], Tracer]
+Elsewhere = Callable[[str], Awaitable[AsyncIterator[bytes] | None]]  # a trace that is not here
+
+
+async def nowhere(name: str) -> None:
+    """One server alone: what it does not have is lost."""
 
 
 class TooLong(Exception):  # noqa: N818
     """A trace that outgrows its share."""
+
+
+class Piece(NamedTuple):
+    """A part of a trace, from a place on."""
+
+    edition: int
+    data: bytes
+    over: bool  # nothing comes after it
 
 
 class Sheet(BytesIO):
@@ -51,20 +64,34 @@ class Sheet(BytesIO):
             self.gone = True
             self.begin_again()
 
-    async def follow(self) -> AsyncIterator[bytes]:
+    def piece(self, place: int) -> Piece:
+        """What is written from a place on."""
+        over, edition = self.whole or self.gone, self.edition  # first: nothing may follow the last
+        return Piece(edition, self.getvalue()[place:], over)
+
+    def follow(self) -> AsyncIterator[bytes]:
         """What is written and what will be, until the run is over."""
-        edition, place = self.edition, 0
-        while True:
-            over = self.whole or self.gone
-            if self.edition != edition:
-                return
-            data = self.getvalue()[place:]
-            if data:
-                yield data
-                place += len(data)
-            if over:
-                return
-            await asyncio.sleep(POLL)
+
+        async def look(place: int) -> Piece:
+            return self.piece(place)
+
+        return followed(look, POLL)
+
+
+async def followed(
+    look: Callable[[int], Awaitable[Piece | None]], every: float
+) -> AsyncIterator[bytes]:
+    """A trace as it grows; who writes it may be elsewhere. It ends early where it begins again."""
+    piece, place = await look(0), 0
+    edition = None if piece is None else piece.edition
+    while piece is not None and piece.edition == edition:
+        if piece.data:
+            yield piece.data
+            place += len(piece.data)
+        if piece.over:
+            return
+        await asyncio.sleep(every)
+        piece = await look(place)
 
 
 class TraceStore:

@@ -1,0 +1,53 @@
+"""diffusers' LLaDA2Pipeline with its own scheduler, and with a rule of unmask in its place.
+
+    python examples/diffusers_pipeline.py MODEL "PROMPT" --rule "confidence | swd(1) | eb(0.1)"
+
+MODEL is the folder or hub id of a LLaDA2 checkpoint.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from diffusers import BlockRefinementScheduler, LLaDA2Pipeline
+from transformers import PreTrainedTokenizerFast
+
+import unmask
+from unmask.integrations.diffusers import UnmaskScheduler
+from unmask.integrations.pipelined import PipelineModel
+from unmask.models.load import find_folder
+
+
+def main() -> None:
+    """The same prompt under both schedulers."""
+    asked = _arguments()
+    folder = find_folder(asked.model)
+    model = unmask.load(folder).model
+    tokenizer = PreTrainedTokenizerFast.from_pretrained(folder)
+    theirs = BlockRefinementScheduler(block_length=model.spec.block)
+    ours = UnmaskScheduler.from_config(theirs.config, rule=asked.rule)
+    for scheduler in (theirs, ours):
+        forwards = []
+        pipe = LLaDA2Pipeline(PipelineModel(model), scheduler, tokenizer)
+        pipe.set_progress_bar_config(disable=True)
+        pipe.model.register_forward_hook(lambda *_, seen=forwards: seen.append(1))
+        found = pipe(
+            messages=[{"role": "user", "content": asked.prompt}],
+            gen_length=asked.length,
+            mask_token_id=model.spec.mask_id,
+            editing_threshold=None,
+        )
+        print(f"{type(scheduler).__name__}, {len(forwards)} forwards: {found.texts[0]}")
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("model")
+    parser.add_argument("prompt")
+    parser.add_argument("--rule", default="confidence | swd(1) | eb(0.1)")
+    parser.add_argument("--length", type=int, default=128)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

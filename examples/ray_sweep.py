@@ -1,0 +1,42 @@
+"""A sweep on a Ray cluster from Python: two rules, two workers, one table.
+
+    python examples/ray_sweep.py [STORE]
+
+The cluster is the one at RAY_ADDRESS, else one of its own. Run it again and nothing is decoded
+twice; kill it, or one of its workers, and it goes on.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from unmask.cli.lab_options import progress
+from unmask.cluster import Cluster, address_of
+from unmask.lab.grading import Tools
+from unmask.lab.grid import sweep_of
+from unmask.lab.options import Options
+from unmask.lab.run import run
+from unmask.lab.tables import plain_table
+from unmask.lab.work import plan
+
+SWEEP = {
+    "task": "words",
+    "rule": "confidence | swd({0,5}) | eb(0.1)",
+    "block": "full",
+    "length": 24,
+    "limit": 20,
+}
+
+
+def main(store: Path) -> None:
+    """Decode on two workers, grade here, and print what was found."""
+    works = plan(sweep_of(SWEEP, "example", {}, "this example").settings, data=None)
+    options = Options(store, cluster=Cluster(address_of(""), workers=2))
+    with Tools() as tools, progress() as bars:
+        run(works, options, tools, bars)
+    print("\n".join(plain_table(store, [work.trial for work in works])))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1] if len(sys.argv) > 1 else "ray-example.sqlite"))

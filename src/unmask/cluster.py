@@ -1,0 +1,162 @@
+"""A Ray cluster: joined where there is one, or begun on this machine. Needs the extra `ray`."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import socket
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from unmask.errors import LabError
+
+OWN = "local"
+LOOPBACK = "127.0.0.2"  # Ray takes 127.0.0.1 for a wish to be reached from elsewhere
+PATIENCE = 10.0  # seconds for the first answer of a cluster's head
+SHELVES = 80 * 2**20  # bytes for Ray's object store: what we send is small
+_ADDRESS = re.compile(r"(\[[0-9a-fA-F:.]+\]|[\w.-]+):\d{1,5}")
+_QUIET = {
+    "RAY_USAGE_STATS_ENABLED": "0",  # nobody was asked
+    # Ray says these on stdout, where results belong; we say the first ourselves
+    "RAY_DEDUP_LOGS_SKIP_REGEX": "A worker died or was killed|ServeController.graceful_shutdown",
+}
+_SLOTS = {"cuda": "GPU", "cpu": "CPU"}
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Which cluster, and how much of it.
+
+    Args:
+        address: HOST:PORT of its head, `auto` for the one that runs on this machine, or `local`
+            for one of our own that ends with us.
+        workers: processes that each hold a model; None: one for every GPU, else every CPU.
+        device: cuda or cpu; None: cuda where the cluster has GPUs.
+        cpus: for each of them.
+    """
+
+    address: str = OWN
+    workers: int | None = None
+    device: str | None = None
+    cpus: int = 1
+
+    def __post_init__(self) -> None:
+        if self.address.startswith("ray://"):
+            raise LabError(
+                f"{self.address} is Ray's client; run the command on a machine of the cluster, "
+                "with --ray auto"
+            )
+        if self.address not in (OWN, "auto") and not _ADDRESS.fullmatch(self.address):
+            raise LabError(
+                f"--ray takes HOST:PORT, auto, or nothing (a cluster of its own), got "
+                f"{self.address!r}; what is no address goes before it"
+            )
+        if self.device is not None and self.device not in _SLOTS:
+            raise LabError(
+                f"on a cluster --device is {' or '.join(_SLOTS)}, got {self.device!r}; Ray says "
+                "which one"
+            )
+        if self.workers is not None and self.workers < 1:
+            raise LabError(f"the number of workers must be >= 1, got {self.workers}")
+
+
+@dataclass(frozen=True)
+class Slots:
+    """The places that a joined cluster has for models."""
+
+    ray: Any  # the module
+    device: str
+    count: int
+    cpus: int = 1
+
+    @property
+    def needs(self) -> dict[str, float]:
+        """What Ray sets aside for each of them."""
+        return {"num_cpus": self.cpus, "num_gpus": 1 if self.device == "cuda" else 0}
+
+
+def address_of(given: str) -> str:
+    """The address as Ray would find it: what was given, RAY_ADDRESS, or a cluster of our own."""
+    return given or os.environ.get("RAY_ADDRESS") or OWN
+
+
+@contextmanager
+def joined(cluster: Cluster) -> Iterator[Slots]:
+    """Be part of the cluster, and leave it afterwards; a program that is part of one stays so."""
+    ray = _ray()
+    if ray.is_initialized():
+        here = ray.get_runtime_context().gcs_address
+        if cluster.address not in (OWN, "auto", here):
+            raise LabError(f"this program is part of the Ray cluster at {here} already")
+        yield _slots(ray, cluster)
+        return
+    try:
+        _join(ray, cluster)
+        yield _slots(ray, cluster)
+    finally:
+        ray.shutdown()
+
+
+def first_line(error: Exception) -> str:
+    """What an error of Ray's says first; the rest is for its developers."""
+    lines = str(error).strip().splitlines()
+    return lines[0].strip() if lines else type(error).__name__
+
+
+def _ray() -> Any:
+    for name, value in _QUIET.items():  # Ray reads them when it is imported
+        os.environ.setdefault(name, value)
+    try:
+        import ray
+    except ImportError:
+        raise LabError(
+            "a cluster needs ray, which is not installed; pip install 'unmask[ray]'"
+        ) from None
+    return ray
+
+
+def _join(ray: Any, cluster: Cluster) -> None:
+    if _ADDRESS.fullmatch(cluster.address):
+        _check_that_somebody_listens(cluster.address)
+    try:
+        ray.init(**_arguments(cluster))
+    except (ConnectionError, OSError, RuntimeError, ValueError) as error:
+        raise LabError(f"no Ray cluster at {cluster.address}: {first_line(error)}") from None
+
+
+def _check_that_somebody_listens(address: str) -> None:
+    """Ray itself would wait for minutes."""
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=PATIENCE).close()
+    except (OSError, OverflowError) as error:
+        raise LabError(f"no Ray cluster at {address}: {error}") from None
+
+
+def _arguments(cluster: Cluster) -> dict[str, Any]:
+    quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
+    if cluster.address != OWN:
+        return {"address": cluster.address, **quiet}
+    found = {"address": OWN, "include_dashboard": False, "object_store_memory": SHELVES, **quiet}
+    if sys.platform == "linux":
+        found["_node_ip_address"] = LOOPBACK
+    if cluster.workers is not None and cluster.device != "cuda":
+        found["num_cpus"] = cluster.workers * cluster.cpus
+    return found
+
+
+def _slots(ray: Any, cluster: Cluster) -> Slots:
+    has = ray.cluster_resources()
+    device = cluster.device or ("cuda" if has.get("GPU") else "cpu")
+    count = int(has.get(_SLOTS[device], 0) / (1 if device == "cuda" else cluster.cpus))
+    if count < 1:
+        raise LabError(f"the Ray cluster has no {_SLOTS[device]} for a worker; it has {_told(has)}")
+    return Slots(ray, device, cluster.workers or count, cluster.cpus)
+
+
+def _told(has: dict[str, float]) -> str:
+    return ", ".join(f"{has.get(kind, 0):g} {kind}s" for kind in _SLOTS.values())

@@ -1,0 +1,1 @@
+"""Our rules in other people's programs: each translates, needs its extra, and decides nothing."""

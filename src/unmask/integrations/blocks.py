@@ -1,0 +1,144 @@
+"""Blocks whose forwards somebody else makes: one decision by a rule after each of them."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from unmask.integrations.options import Options
+from unmask.models.base import Canvas, Hidden, ModelSpec, ship
+from unmask.request import infill_request
+from unmask.rows import Rows
+
+_KEYS = itertools.count()
+
+
+@dataclass
+class Seat:
+    """Where a block stands between two forwards; the host keeps it with its request.
+
+    Nobody else knows of it: a request that is given up takes all that it remembers along.
+    """
+
+    rows: Rows | None = None
+    key: int = -1
+
+    def tokens(self) -> Tensor | None:
+        """The block as the last decision left it, or None before the first: [W]."""
+        if self.rows is None or self.key not in self.rows.keys:
+            return None
+        return self.rows.state.tokens[self.rows.keys.index(self.key)]
+
+
+class GivenLogits:
+    """A denoiser that makes no forwards: its hidden states are the logits that a host computed.
+
+    `Hidden.states` is a pair: the logits of the host's batch, and which of its blocks each row is.
+    """
+
+    def __init__(self, spec: ModelSpec, device: torch.device) -> None:
+        self.spec = spec
+        self.device = device
+
+    def trunk(self, canvas: Canvas) -> Hidden:
+        raise AssertionError("the host makes the forwards")
+
+    def head(self, hidden: Hidden, rows: Tensor, positions: Tensor) -> Tensor:
+        """A copy of these rows: the host's own tensor may be its next forward's as well."""
+        logits, places = hidden.states
+        found: Tensor = logits[ship(places[rows], logits.device), ship(positions, logits.device)]
+        return found
+
+
+class Blocks:
+    """Decides for any number of blocks at once, each as if it were alone.
+
+    Each block is a canvas of its own: what a rule counts (steps, windows, positions) it counts
+    from the block's first forward and the block's first mask.
+    """
+
+    def __init__(self, options: Options, mask_id: int, name: str) -> None:
+        self.options = options
+        self.mask_id = mask_id
+        self.name = name
+        self._model: GivenLogits | None = None
+
+    @torch.no_grad()
+    def step(
+        self,
+        tokens: Tensor,
+        logits: Tensor,
+        seats: Sequence[Seat],
+        seeds: Sequence[int],
+        fixed: Tensor | None = None,
+    ) -> Tensor:
+        """The blocks after one decision: [B, W] on the host.
+
+        Args:
+            tokens: [B, W] on the host, as they were in the forward.
+            logits: [B, W, V] of that forward, on any device; they are read, not kept.
+            seats: what is remembered of each block, a fresh one for a new block.
+            seeds: for the draws of blocks that are new.
+            fixed: [B, W] True where a mask token belongs to the prompt and stays.
+        """
+        canvases = tokens if fixed is None else tokens.masked_fill(fixed, self._no_mask)
+        unfilled = (canvases == self.mask_id).any(-1).nonzero()[:, 0].tolist()
+        if not unfilled:
+            return tokens
+        for place in unfilled:
+            known = seats[place].tokens()
+            if known is None or not torch.equal(known, canvases[place]):
+                seats[place].rows = None  # a new block, or one that the host began anew
+        rows = self._seated([seats[place] for place in unfilled])
+        for place in unfilled:
+            if seats[place].rows is None:
+                seats[place].key = next(_KEYS)
+                request = infill_request(
+                    self._given(logits).spec, canvases[place], self.options.settings, seeds[place]
+                )
+                (rows := rows or self._rows(logits)).admit(request, seats[place].key)
+            seats[place].rows = rows
+        assert rows is not None
+        return self._decided(rows, tokens, logits, {seats[p].key: p for p in unfilled}, fixed)
+
+    @property
+    def _no_mask(self) -> int:
+        """Some token that is not the mask."""
+        return 0 if self.mask_id else 1
+
+    def _seated(self, seats: Sequence[Seat]) -> Rows | None:
+        """The blocks that are under way as one group; None if all are new."""
+        members = [(seat.rows, seat.key) for seat in seats if seat.rows is not None]
+        if not members:
+            return None
+        first, keys = members[0][0], {key for _, key in members}
+        if all(rows is first for rows, _ in members) and keys == set(first.keys):
+            return first
+        return Rows.gathered(members)
+
+    def _rows(self, logits: Tensor) -> Rows:
+        return Rows(self._given(logits), self.options.settings)
+
+    def _given(self, logits: Tensor) -> GivenLogits:
+        if self._model is None:
+            spec = self.options.spec(self.mask_id, logits.shape[-1])
+            self._model = GivenLogits(replace(spec, name=self.name), logits.device)
+        return self._model
+
+    def _decided(
+        self,
+        rows: Rows,
+        tokens: Tensor,
+        logits: Tensor,
+        places: dict[int, int],
+        fixed: Tensor | None,
+    ) -> Tensor:
+        order = torch.tensor([places[key] for key in rows.keys])
+        step = rows.step(Hidden((logits, order)), 0)
+        after = tokens.clone()
+        after[order] = step.tokens
+        return after if fixed is None else torch.where(fixed, tokens, after)

@@ -1,0 +1,66 @@
+"""A rule and its settings as a flat mapping, such as a YAML file."""
+
+from __future__ import annotations
+
+import pytest
+
+from unmask import Rule
+from unmask.errors import UnmaskError
+from unmask.integrations.options import Options
+from unmask.request import Settings
+from unmask.sampling import Sampling
+
+SWD = "confidence | swd(5) | eb(0.1)"
+
+
+def test_everything_that_can_be_said_is_said():
+    found = Options.read(
+        {
+            "rule": SWD,
+            "eos": "stop",
+            "eos_id": 3,
+            "stop_ids": [3, 4],
+            "steps": 8,
+            "temperature": 1,
+            "top_p": 0.9,
+            "top_k": 5,
+            "tempered": True,
+            "seed": 9,
+            "allow_mask": True,
+            "block_size": 16,
+        },
+        others=("block_size",),
+    )
+    sampling = Sampling(1, 0.9, 5, tempered=True)
+    settings = Settings(Rule.parse(SWD), None, "stop", sampling, 8, allow_mask=True)
+    assert found == Options(settings, 3, (3, 4), 9)
+    assert found.spec(10, 20).stop_ids == (3, 4)
+
+
+def test_a_recipe_is_a_rule():
+    assert Options.read({"rule": "swd"}).settings.rule == Rule.parse(SWD)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({}, "no rule; write for example"),
+        ({"rule": ["confidence"]}, "rule must be a text"),
+        ({"rule": "confidence"}, "the rule has no selection"),
+        ({"rule": SWD, "seeds": 1}, "unknown option 'seeds'; did you mean 'seed'"),
+        ({"rule": SWD, "seed": -1}, "seed must be >= 0, got -1"),
+        ({"rule": SWD, "seed": True}, "seed must be a whole number, got True"),
+        ({"rule": SWD, "top_k": 2.5}, "top_k must be a whole number, got 2.5"),
+        ({"rule": SWD, "tempered": "yes"}, "tempered must be true or false, got 'yes'"),
+        ({"rule": SWD, "stop_ids": 3}, "stop_ids must be a list of whole numbers, got 3"),
+        ({"rule": SWD, "steps": 0}, "steps must be >= 1"),
+        ({"rule": SWD, "temperature": -1}, "temperature must be 0"),
+        ({"rule": SWD, "eos": "fill"}, "needs to know the end token; give its eos_id"),
+        ({"rule": SWD, "eos": "never", "eos_id": 1}, "unknown EOS policy 'never'"),
+    ],
+)
+def test_a_mistake_is_one_line(given, said):
+    with pytest.raises(UnmaskError) as caught:
+        Options.read(given)
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
