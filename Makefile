@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 ENGINES := .venv-engines
 
-.PHONY: setup demo lab test test-engines format bench train table clean
+.PHONY: setup demo lab test test-engines format bench bench-install train table clean
 
 setup: $(STAMP)
 
@@ -43,6 +43,9 @@ bench: setup
 	$(BIN)/python -m bench.all --json docs/benchmarks.json
 	$(BIN)/python tools/pages.py
 
+bench-install: setup  # downloads the core's dependencies into an environment of its own
+	$(BIN)/python -m bench.install
+
 train: setup
 	$(BIN)/python -m train --output build/embedded
 
@@ -51,4 +54,4 @@ table: setup
 	$(BIN)/python tools/pages.py
 
 clean:
-	rm -rf $(VENV) $(ENGINES) .mypy_cache .pytest_cache .ruff_cache .hypothesis dist build
+	rm -rf $(VENV) $(ENGINES) .mypy_cache .pytest_cache .ruff_cache .hypothesis .schemathesis dist build

@@ -14,6 +14,11 @@ ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
+def on_path(folder):
+    """A folder before what is on Python's path already."""
+    return os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])])
+
+
 def blocks(page, language):
     return re.findall(rf"```{language}\n(.*?)```", page.read_text(), re.DOTALL)
 
@@ -27,7 +32,7 @@ def test_the_python_examples_run(page, tmp_path, capsys):
     program = "\n".join(e for e in examples if not re.match(r"# \w+\.py\n", e))
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", program],
-        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        env={**os.environ, "PYTHONPATH": on_path(tmp_path)},
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -46,7 +51,7 @@ def test_the_extension_of_the_docs_works_on_the_command_line_through_an_entry_po
     (info / "entry_points.txt").write_text("[unmask.parts]\nmy_rules = my_rules\n")
     done = subprocess.run(
         [sys.executable, "-m", "unmask", "rules", "confidence | sure_prefix(0.9)"],
-        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        env={**os.environ, "PYTHONPATH": on_path(tmp_path)},
         capture_output=True,
         text=True,
     )
@@ -69,7 +74,7 @@ def test_a_broken_plug_in_is_named_in_one_line(tmp_path):
     (info / "entry_points.txt").write_text("[unmask.parts]\nbroken = no_such_module\n")
     done = subprocess.run(
         [sys.executable, "-m", "unmask", "rules", "confidence | top(1)"],
-        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        env={**os.environ, "PYTHONPATH": on_path(tmp_path)},
         capture_output=True,
         text=True,
     )

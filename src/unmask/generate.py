@@ -90,6 +90,11 @@ class Format:
         return ({"role": "system", "content": self.system}, *messages)
 
 
+def holds_masks(text: str) -> bool:
+    """Whether `[MASK]` or `[MASK*8]` stands in a text."""
+    return _PLACEHOLDER.search(text) is not None
+
+
 def count_masks(text: str) -> int:
     """How many masks `[MASK]` and `[MASK*8]` stand for in a text, before any is made."""
     return sum(_masks_of(hole) for hole in _PLACEHOLDER.finditer(text))

@@ -413,7 +413,7 @@ def test_the_embedded_model_is_asked_where_none_is_named(capsys):
         (["Repeat: pig, zyzzyva, bee, quokka, zyzzyva."], "'zyzzyva', 'quokka'"),
         (["Repeat: pig,  bee."], "'  '"),
         ([" Repeat: zyzzyva, [MASK*2].", "--infill"], "'zyzzyva', ' '"),
-        (["Repeat: pig, [MASK]."], "'MASK'"),
+        (["Repeat: pig, MASK."], "'MASK'"),
     ],
 )
 def test_words_that_the_model_does_not_know_are_told(capsys, arguments, words):
@@ -448,3 +448,21 @@ def test_another_models_own_context_counts(run, tmp_path):
     _, _, err = run("Hello", "--raw", model=narrow)
     assert err.startswith("warning: 21 positions are more than the 20 that narrow was made for\n")
     assert "warning" not in run("Hell", "--raw", model=narrow)[2]
+
+
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize("text", ["Ann has [MASK] pens", "[MASK*3] pens"])
+def test_masks_in_a_prompt_that_is_continued_are_hinted_at_in_one_line(run, text):
+    hint = "warning: [MASK] in a prompt is plain text; --infill fills it"
+    code, _, told = run(text)
+    assert (code, told.splitlines().count(hint)) == (0, 1)
+    assert hint not in run(text, "--infill")[2]
+    assert hint not in run("Ann has MASK pens")[2]
+
+
+@pytest.mark.filterwarnings("default")
+def test_masks_in_the_prompts_of_a_file_are_hinted_at_once(run, in_file):
+    file = in_file({"prompt": "one [MASK]"}, {"prompt": "two [MASK]"}, {"canvas": "a [MASK]"})
+    code, out, told = run("--input", file)
+    assert (code, out.count("\n")) == (0, 3)
+    assert told.count("--infill") == 1

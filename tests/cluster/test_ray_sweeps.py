@@ -131,3 +131,20 @@ def test_a_rule_that_kills_every_worker_ends_the_sweep(address, tmp_path, clean_
     ):
         swept(tmp_path / "store.sqlite", some, cluster=Cluster(address, 1))
     assert finished(tmp_path / "store.sqlite") == 0
+
+
+def test_workers_import_the_parts_that_a_sweep_was_given(address, tmp_path):
+    file, store = tmp_path / "halves.py", tmp_path / "store.sqlite"
+    file.write_text(
+        "import unmask\n"
+        "@unmask.selection\n"
+        "def half(view, scores):\n"
+        '    """The better half."""\n'
+        "    order = unmask.best_first(scores.key, view.masked)\n"
+        "    return unmask.first_in(order, (view.masked.sum(-1) + 1) // 2, view.masked)\n"
+    )
+    sweep = ("sweep", "--task", "copy", "--limit", 2, "--rule", "confidence | half",
+             "--import", file, "--store", store, "--workers", 1)  # fmt: skip
+    code, _, told = done(start(*sweep, "--ray", RAY_ADDRESS=address))
+    assert code == 0, told
+    assert finished(store) == 2

@@ -12,6 +12,7 @@ from unmask import decode_many, load
 from unmask.embedded import compare as comparison
 from unmask.embedded.cells import EB, THRESHOLD, TOP, Cell
 from unmask.embedded.compare import Outcome, Part, Series, compare, decode_cells, gathered
+from unmask.errors import LabError
 from unmask.models.remembered import Remembered
 from unmask.tasks import TASKS
 
@@ -134,3 +135,14 @@ def test_processes_give_what_one_gives(folder, monkeypatch):
     problems, memory = series.problems(), Remembered(model)
     assert found[series] == decode_cells(memory, tokenizer, problems, cells, LENGTH)
     assert found[other] == decode_cells(memory, tokenizer, other.problems(), cells[:1], LENGTH)
+
+
+@pytest.mark.parametrize("count", [0, -1])
+def test_a_series_without_problems_is_refused(count):
+    with pytest.raises(LabError, match=f"a series of copy needs at least one problem, got {count}"):
+        Series("copy", count, LENGTH)
+
+
+def test_comparing_nothing_is_refused(folder):
+    with pytest.raises(LabError, match="there is nothing to compare"):
+        next(compare(folder, {}))

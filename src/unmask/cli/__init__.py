@@ -12,6 +12,7 @@ from io import TextIOWrapper
 from typing import NoReturn
 
 from unmask import __version__
+from unmask.cli.importing import import_all
 from unmask.errors import UnmaskError
 
 COMMANDS = (
@@ -65,6 +66,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if isinstance(sys.stdout, TextIOWrapper):  # a terminal that cannot show a sign shows a ?
         sys.stdout.reconfigure(errors="replace")
     try:
+        import_all(arguments)
         code: int = arguments.run(arguments)
         if sys.stdout is not None:
             sys.stdout.flush()

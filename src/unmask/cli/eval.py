@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from unmask.cli.importing import add_import
 from unmask.cli.lab_options import add_cluster, add_running, add_sampling, number_of
 from unmask.cli.run import CACHES, EOS
 from unmask.embedded import NAME
@@ -27,6 +28,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     )
     command.add_argument("--preset", metavar="NAME", help="prompts: paper, official, lm-eval, own")
     command.add_argument("--rule", default="swd", help="a rule or a recipe (swd)")
+    add_import(command)
     command.add_argument("--block", metavar="N", help="positions, or full (the preset's)")
     command.add_argument("--length", type=int, metavar="N", help="tokens (the preset's)")
     command.add_argument("--eos", choices=EOS, help="(the preset's)")

@@ -8,6 +8,8 @@ import shutil
 import sys
 from typing import TYPE_CHECKING
 
+from unmask.cli.importing import add_import
+
 if TYPE_CHECKING:
     from unmask.trace import Trace
     from unmask.trace.telling import Telling
@@ -27,6 +29,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     command.add_argument("trace", metavar="TRACE", help="a file of 'unmask run --trace'")
     add_place(command)
     command.add_argument("--step", type=int, metavar="T", help="one step, counted from 1")
+    add_import(command)
     command.add_argument("--json", action="store_true", help="print JSON")
     command.set_defaults(run=run)
 

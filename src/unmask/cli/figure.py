@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from unmask.cli.explain import add_place
+from unmask.cli.importing import add_import
 
 
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -20,6 +21,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     )
     command.add_argument("trace", metavar="TRACE", help="a file of 'unmask run --trace'")
     command.add_argument("second", nargs="?", metavar="TRACE2", help="another one to compare")
+    add_import(command)
     add_place(command, required=True)
     command.add_argument(
         "-o", "--output", metavar="FILE", help=".svg, .png or .pdf (beside TRACE, .svg)"

@@ -15,7 +15,8 @@ from unmask import __version__
 from unmask.asked import Asked, doubts, recipe_of
 from unmask.caches import POLICIES, check_cache
 from unmask.errors import RequestError
-from unmask.generate import Answer, Format, Prompt
+from unmask.foreign import sources_of
+from unmask.generate import Answer, Format, Prompt, holds_masks
 from unmask.jsonl import sha_of
 from unmask.models.base import Denoiser
 from unmask.models.describe import Description, describe
@@ -76,6 +77,8 @@ class Job:
         request = prompt.request(shape.tokenizer, shape.spec, self.settings, self.length)
         for doubt in doubts(shape, prompt, request):
             warnings.warn(doubt, stacklevel=2)
+        if not prompt.infill and holds_masks(prompt.rendered(shape.tokenizer)):
+            warnings.warn("[MASK] in a prompt is plain text; --infill fills it", stacklevel=2)
         return request
 
     def load(self) -> Denoiser:
@@ -136,6 +139,8 @@ class Job:
             "system": self.texts.system,
             "infill": self.texts.infill,
         }
+        if parts := sources_of(settings.rule):
+            record["parts"] = parts
         return {**record, "sha": sha_of(record)}
 
     def record(self, answer: Answer, seed: int) -> dict[str, Any]:

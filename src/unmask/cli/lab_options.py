@@ -84,7 +84,10 @@ def options_of(arguments: argparse.Namespace) -> Options:
             raise LabError("--workers multiplies one --device; several devices have a worker each")
         names = names * arguments.workers
     traces = getattr(arguments, "trace", None)
-    return Options(arguments.store, tuple(names), arguments.batch_size, arguments.data, traces)
+    imports = tuple(arguments.imports)
+    return Options(
+        arguments.store, tuple(names), arguments.batch_size, arguments.data, traces, None, imports
+    )
 
 
 def _on_cluster(arguments: argparse.Namespace) -> Options:
@@ -93,8 +96,9 @@ def _on_cluster(arguments: argparse.Namespace) -> Options:
 
     cluster = Cluster(address_of(arguments.ray), arguments.workers, arguments.device)
     traces = getattr(arguments, "trace", None)
+    imports = tuple(arguments.imports)
     return Options(
-        arguments.store, (), arguments.batch_size, arguments.data, traces, cluster=cluster
+        arguments.store, (), arguments.batch_size, arguments.data, traces, cluster, imports
     )
 
 

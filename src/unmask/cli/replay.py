@@ -9,6 +9,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from unmask.cli.importing import add_import
 from unmask.errors import RequestError
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     command.add_argument("trace", type=Path, metavar="TRACE", help="from unmask run --trace")
     command.add_argument("--branch", type=int, metavar="T", help="keep the first T steps only")
     command.add_argument("--rule", metavar="RULE", help="what decides after them")
+    add_import(command)
     command.add_argument("-o", "--output", type=Path, metavar="FILE", help="keep the new trace")
     command.add_argument("--model", metavar="PATH", help="where the model is now (as in the trace)")
     command.add_argument("--device", metavar="NAME", help="(as in the trace)")

@@ -7,6 +7,8 @@ import json
 import textwrap
 from collections.abc import Iterator
 
+from unmask.cli.importing import add_import
+
 STAGE_TITLES = {
     "logits": "Logit stage (before the score)",
     "score": "Scores (one per rule)",
@@ -27,6 +29,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         epilog="example: unmask rules 'confidence | swd(5) | eb(0.1)'",
     )
     command.add_argument("rule", nargs="?", metavar="RULE", help="a rule, a sweep or a recipe")
+    add_import(command)
     command.add_argument("--json", action="store_true", help="print JSON")
     command.set_defaults(run=run)
 

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
+from unmask.cli.importing import add_import
 from unmask.embedded import NAME
 from unmask.errors import RequestError
 
@@ -63,6 +64,7 @@ def add_model(group: argparse._ArgumentGroup) -> None:
 def add_decoding(group: argparse._ArgumentGroup) -> None:
     """How it decodes; in `serve`, what a request leaves open."""
     group.add_argument("--rule", default="swd", help="a rule or a recipe (swd)")
+    add_import(group)
     group.add_argument(
         "--length", type=int, metavar="N", help="tokens to write (the recipe's, 256; embedded: 48)"
     )

@@ -10,6 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from unmask.cli.importing import import_all
 from unmask.cli.run import add_decoding, add_model
 from unmask.errors import RequestError
 
@@ -138,6 +139,7 @@ def service_of(arguments: argparse.Namespace, key: str | None) -> tuple[Service,
     """A whole server as these options have it, but for the port; not yet started."""
     from unmask.cli.job import Job
 
+    import_all(arguments)
     job = Job.of(arguments)
     return _service(job, _served(job, arguments), key)
 

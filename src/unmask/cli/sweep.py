@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from unmask.cli.importing import add_import
 from unmask.cli.lab_options import (
     add_cluster,
     add_running,
@@ -37,6 +38,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     grid.add_argument("--task", metavar="NAMES", help="see `unmask tasks`")
     grid.add_argument("--preset", metavar="NAME", help="prompts: paper, official, lm-eval, own")
     grid.add_argument("--rule", action="append", help="with braces it is several")
+    add_import(grid)
     grid.add_argument("--block", metavar="NS", help="full, or numbers (the preset's)")
     grid.add_argument("--length", metavar="NS", help="tokens to write (the preset's)")
     grid.add_argument("--eos", metavar="NAMES", help="keep, suppress, ... (the preset's)")

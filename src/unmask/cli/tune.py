@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from unmask.cli.importing import add_import
 from unmask.cli.lab_options import add_running, number_of, options_of, progress, tools_of
 from unmask.embedded import NAME
 from unmask.errors import LabError
@@ -28,6 +29,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     command.add_argument("--length", type=int, metavar="N", help="tokens (the preset's)")
     command.add_argument("--eos", metavar="NAME", help="(the preset's)")
     command.add_argument("--score", default="confidence", help="(confidence)")
+    add_import(command)
     command.add_argument("--selection", choices=("eb", "threshold"), default="eb", help="(eb)")
     command.add_argument("--lam", metavar="XS", help="to choose from (0,0.5,1,5,15,30)")
     command.add_argument("--block", default="full,32", metavar="NS", help="(full,32)")

@@ -12,6 +12,7 @@ from pathlib import Path
 import torch
 
 from unmask.embedded.cells import TOP, Cell
+from unmask.errors import LabError
 from unmask.loop import Batch
 from unmask.models.base import ModelSpec
 from unmask.models.load import load
@@ -45,6 +46,10 @@ class Series:
     split: Split = "test"
     seed: int = 0
 
+    def __post_init__(self) -> None:
+        if self.count < 1:
+            raise LabError(f"a series of {self.task} needs at least one problem, got {self.count}")
+
     def problems(self) -> list[Problem]:
         """All of them."""
         return TASKS[self.task].sample(self.split, self.count, self.seed)
@@ -74,6 +79,8 @@ def compare(
         for series, cells in studies.items()
         for i in range(0, series.count, AT_ONCE)
     ]
+    if not parts:
+        raise LabError("there is nothing to compare; give at least one series with its cells")
     workers = min(workers or cores(), len(parts))
     with ProcessPoolExecutor(workers, get_context("spawn"), _set_up, (folder,)) as pool:
         for job in as_completed([pool.submit(_decode, *part) for part in parts]):

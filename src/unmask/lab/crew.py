@@ -26,9 +26,8 @@ MOST_DEATHS = 3  # in a row for each worker, with no example finished in between
 def share_of(works: Sequence[Work], options: Options, device: str) -> Share:
     """What the workers have to know; paths are made to hold in other folders."""
     data, traces = (path and path.absolute() for path in (options.data, options.traces))
-    return Share(
-        wanted_of(works), data, traces, Path.cwd(), tuple(sys.path), device, options.batch_size
-    )
+    here, size = (Path.cwd(), tuple(sys.path)), options.batch_size
+    return Share(wanted_of(works), data, traces, *here, device, size, options.imports)
 
 
 def decode_on_cluster(

@@ -35,6 +35,7 @@ class Options:
     data: Path | None = None
     traces: Path | None = None  # a folder for the traces of all examples
     cluster: Cluster | None = None  # its workers decode, whatever `devices` says
+    imports: tuple[str, ...] = ()  # files and modules with parts that rules name
 
 
 class Models:

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from unmask.errors import LabError, UnknownName, UnmaskError
+from unmask.foreign import import_parts
 from unmask.jsonl import sha_of
 from unmask.lab.decoding import decoded
 from unmask.lab.environment import environment
@@ -35,6 +36,7 @@ class Share:
     path: tuple[str, ...]  # where the driver finds modules, and with them parts of rules
     device: str
     batch_size: int
+    imports: tuple[str, ...] = ()  # files and modules with parts that rules name
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,8 @@ class Worker:
         self.share = share
         self._set_threads()
         try:
+            for name in share.imports:
+                import_parts(name)
             works = planned(share.wanted, share.data)
             found = environment(torch.device(share.device), share.batch_size)
         except UnmaskError as error:

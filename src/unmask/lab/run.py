@@ -11,6 +11,7 @@ from multiprocessing.process import BaseProcess
 import torch
 
 from unmask.errors import LabError
+from unmask.foreign import import_parts
 from unmask.lab.decoding import decode
 from unmask.lab.environment import environment
 from unmask.lab.grading import Tools, selftest
@@ -90,6 +91,8 @@ def _worker(wanted: Wanted, options: Options) -> None:
     """One process of several: it plans the same sweep and takes what is free of its examples."""
     if options.devices[0] == "cpu":
         torch.set_num_threads(1)
+    for name in options.imports:
+        import_parts(name)
     works = planned(wanted, options.data)
     with Store(options.store) as store:
         _decode_here(store, works, options, _Silent(), Models())

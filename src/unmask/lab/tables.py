@@ -37,7 +37,7 @@ HEADS = {
 }
 LEAST = 20  # columns for a rule; where there are fewer, no words stand beside figures
 VARIED = ("length", "preset", "version", "dtype", "cache", "steps", "temperature", "top_p", "top_k",
-          "seed", "decoding")  # fmt: skip
+          "seed", "decoding", "parts")  # fmt: skip
 WORDS = {
     "task": 2,
     "rule": 2,

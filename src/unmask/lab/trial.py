@@ -34,12 +34,15 @@ class Trial:
     top_k: int = 0
     seed: int = 0
     decoding: int = DECODING
+    parts: str = ""  # fingerprint of the sources of the rule's parts, where they are not ours
 
     @property
     def key(self) -> str:
         """A fingerprint; the model's name does not count, its weights do."""
         record = asdict(self)
         del record["model"]
+        if not self.parts:  # as it was before there were any
+            del record["parts"]
         return sha_of(record)
 
     @property

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import cast
 
 from unmask.errors import LabError
+from unmask.foreign import sources_of
 from unmask.jsonl import sha_of
 from unmask.lab.benchmarks import Benchmark, Example, Preset, benchmark
 from unmask.lab.grid import Setting
@@ -17,6 +18,7 @@ from unmask.lab.subject import Subject
 from unmask.lab.trial import Trial
 from unmask.models.describe import Description
 from unmask.request import Eos, Request, prompt_request
+from unmask.rules import Rule
 
 Wanted = dict[Setting, tuple[str, ...]]  # the names of the examples of every setting
 
@@ -126,6 +128,7 @@ def work_of(setting: Setting, subject: Subject, examples: list[Example]) -> Work
         temperature=usual.temperature if setting.temperature is None else setting.temperature,
         top_p=usual.top_p if setting.top_p is None else setting.top_p,
         seed=setting.seed,
+        parts=sources_of(Rule.parse(setting.rule)),
     )
     return Work(setting, trial, subject, bench, preset, tuple(examples[: setting.limit]))
 
