@@ -40,7 +40,7 @@ class Size:
     rounds: int = 3
 
 
-SHORT = Size(requests=48, batches=(1, 8, 32), rounds=2)
+SHORT = Size(requests=64, batches=(1, 8, 32), rounds=1)
 
 
 class Staying:

@@ -38,7 +38,7 @@ class Size:
     memory: bool = True
 
 
-SHORT = Size(steps=16, rounds=1)
+SHORT = Size(steps=8, rounds=1)
 LAMS = (0.0, 5.0)
 
 

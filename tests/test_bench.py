@@ -17,7 +17,7 @@ from bench.measure import Bench, Column, by_turns, least, main, ratio, side_by_s
 BENCHES = (decision, models, swd, batching, startup, growth, history, profile)
 TINY = {
     decision: decision.Size((2,), (512,), ("float32",), rounds=1, memory=False),
-    profile: profile.Size(1, (1,)),
+    profile: profile.Size(1, (1,), rounds=1),
     history: history.Size(2, (None, 4), rounds=1, rows=2, vocabulary=512),
     models: models.Size(1, 64, prompt=4, length=8, block=4, steps=4, rounds=1, memory=False),
     swd: swd.Size((swd.Shape(1, 64, 512),), prompt=4, length=8, blocks=(None, 4), forwards=4,
