@@ -15,6 +15,7 @@ from cluster.commands import command_of, done, start, wait_for, workers
 from lab.test_sweeps import Counter, contents, swept, works
 from unmask.cluster import Cluster, joined
 from unmask.errors import LabError
+from unmask.interrupts import Interrupts
 from unmask.lab import crew as crews
 from unmask.lab.crew import Crew
 from unmask.lab.options import Options
@@ -101,7 +102,7 @@ def test_a_worker_that_would_decode_something_else_is_refused(address, tmp_path)
         crew = Crew(some, Options(tmp_path / "store.sqlite"), slots, progress)
         crew.marks = dict.fromkeys(crew.marks, "other prompts")
         with pytest.raises(LabError, match="would decode something else: its weights, its data or"):
-            crew.run()
+            crew.run(Interrupts())
         crew.dismiss()
 
 

@@ -13,6 +13,7 @@ from warnings import warn
 
 from unmask.cluster import Cluster, Slots, first_line, joined
 from unmask.errors import LabError
+from unmask.interrupts import Interrupts, noted_interrupts
 from unmask.lab.options import Options, Progress
 from unmask.lab.remote import Share, marks_of
 from unmask.lab.seat import Seat
@@ -36,10 +37,11 @@ def decode_on_cluster(
     """Decode all that is missing, on as many workers as the cluster has places for."""
     with joined(cluster) as slots:
         crew = Crew(works, options, slots, progress)
-        try:
-            crew.run()
-        finally:
-            crew.dismiss()
+        with noted_interrupts() as interrupts:
+            try:
+                crew.run(interrupts)
+            finally:
+                crew.dismiss()
 
 
 class Crew:
@@ -55,17 +57,16 @@ class Crew:
         self.options, self.slots, self.progress = options, slots, progress
         self.marks = marks_of(works)
         self.share = share_of(works, options, slots.device)
-        self.over: set[str] = (
-            set()
-        )  # trials that had nothing free when they were last looked through
+        self.over: set[str] = set()  # trials with nothing free when they were last looked through
         self.dead = self.deaths = 0  # in all, and since an example was finished
         self.silence = 0.0
         left = sum(len(work.asks) for work in works)
         self.seats = [self._new() for _ in range(min(slots.count, left))]
 
-    def run(self) -> None:
+    def run(self, interrupts: Interrupts) -> None:
         """Until nothing is left that is free or in our hands."""
         while any(seat.work for seat in self.seats) or len(self.over) < len(self.works):
+            interrupts.check()
             busy = [seat for seat in self.seats if not seat.idle]
             ready, _ = self.slots.ray.wait([seat.pending for seat in busy], timeout=POLL)
             self._look_after(bool(ready))
