@@ -8,6 +8,14 @@ import pytest
 from unmask.interrupts import noted_interrupts
 
 
+@pytest.fixture(autouse=True)
+def heeded():
+    """SIGINT as Python has it, also where the tests run in the background of a shell."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def test_an_interrupt_that_somebody_swallowed_is_raised_at_the_next_check():
     with noted_interrupts() as interrupts:
         interrupts.check()

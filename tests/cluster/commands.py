@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
 import time
@@ -22,6 +23,11 @@ def command_of(name):
     return found[1:]
 
 
+def _heed_interrupts():
+    """A shell that runs the tests in the background makes all that they start ignore SIGINT."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def start(*arguments, **environment):
     return subprocess.Popen(
         [sys.executable, "-m", "unmask", *map(str, arguments)],
@@ -29,6 +35,7 @@ def start(*arguments, **environment):
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        preexec_fn=_heed_interrupts,
         env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
     )
 
