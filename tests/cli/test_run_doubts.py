@@ -1,0 +1,83 @@
+"""`unmask run` on the embedded model, and what it warns of."""
+
+import json
+import re
+
+import pytest
+
+from checkpoints import make_llada
+from cli.running import RULE
+from unmask.cli import main
+
+
+def on_embedded(capsys, *arguments):
+    """What is written, and the warnings, in one forward."""
+    assert main(["run", *arguments, "--rule", RULE, "--steps", "1"]) == 0
+    captured = capsys.readouterr()
+    lines = captured.err.split("\n")
+    return captured.out, [line for line in lines if line.startswith("warning: ")]
+
+
+def test_the_embedded_model_is_asked_where_none_is_named(capsys):
+    out, warned = on_embedded(capsys, "Repeat: pig, bee.", "--json")
+    assert warned == []
+    found = json.loads(out)
+    assert (found["model"], found["written"]) == ("embedded", 48)
+    assert (found["settings"]["dtype"], found["settings"]["chat"]) == ("float32", True)
+    named, _ = on_embedded(capsys, "Repeat: pig, bee.", "--json", "--model", "embedded")
+    assert json.loads(named)["ids"] == found["ids"]
+    assert json.loads(named)["settings"] == found["settings"]
+
+
+@pytest.mark.filterwarnings("always")
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["Repeat: pig, zyzzyva, bee, quokka, zyzzyva."], "'zyzzyva', 'quokka'"),
+        (["Repeat: pig,  bee."], "'  '"),
+        ([" Repeat: zyzzyva, [MASK*2].", "--infill"], "'zyzzyva', ' '"),
+        (["Repeat: pig, MASK."], "'MASK'"),
+    ],
+)
+def test_words_that_the_model_does_not_know_are_told(capsys, arguments, words):
+    _, warned = on_embedded(capsys, *arguments)
+    assert warned == [f"warning: embedded does not know {words}"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["<|user|> Repeat: pig,[MASK], bee.<|assistant|>[MASK*8]", "--infill"],
+        ["Repeat: pig, bee.", "--length", "110"],
+    ],
+)
+def test_what_the_model_was_made_for_is_not_warned_of(capsys, arguments):
+    assert on_embedded(capsys, *arguments)[1] == []
+
+
+@pytest.mark.filterwarnings("always")
+def test_more_positions_than_the_model_was_made_for_are_told(capsys):
+    out, warned = on_embedded(capsys, "Repeat: pig.", "--length", "150", "--json")
+    assert json.loads(out)["written"] == 150
+    assert len(warned) == 1
+    assert re.fullmatch(
+        r"warning: 1\d\d positions are more than the 128 that embedded was made for", warned[0]
+    )
+
+
+@pytest.mark.filterwarnings("always")
+def test_another_models_own_context_counts(run, tmp_path):
+    narrow = make_llada(tmp_path / "narrow", max_sequence_length=20)
+    _, _, err = run("Hello", "--raw", model=narrow)
+    assert err.startswith("warning: 21 positions are more than the 20 that narrow was made for\n")
+    assert "warning" not in run("Hell", "--raw", model=narrow)[2]
+
+
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize("text", ["Ann has [MASK] pens", "[MASK*3] pens"])
+def test_masks_in_a_prompt_that_is_continued_are_hinted_at_in_one_line(run, text):
+    hint = "warning: [MASK] in a prompt is plain text; --infill fills it"
+    code, _, told = run(text)
+    assert (code, told.splitlines().count(hint)) == (0, 1)
+    assert hint not in run(text, "--infill")[2]
+    assert hint not in run("Ann has MASK pens")[2]
