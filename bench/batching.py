@@ -21,10 +21,10 @@ from torch.nn.functional import pad
 
 from bench.measure import Bench, Column, Row, by_turns, main, ratio
 from unmask import Request, Result, Rule, Settings, decode_steps, load, prompt_request
-from unmask.loop import longest_first
-from unmask.models.base import Canvas, Denoiser, Hidden
-from unmask.tasks import TASKS
-from unmask.tokenizer import Tokenizer
+from unmask.decoding.loop import longest_first
+from unmask.embedded.tasks import TASKS
+from unmask.models.denoiser import Canvas, Denoiser, Hidden
+from unmask.models.tokenizer import Tokenizer
 
 RULE = "confidence | swd(5) | eb(0.1)"
 LENGTHS = (8, 16, 32, 64)

@@ -6,7 +6,7 @@ import time
 
 from torch import Tensor
 
-from unmask.models.base import Canvas, Denoiser, Hidden
+from unmask.models.denoiser import Canvas, Denoiser, Hidden
 
 
 class Clocked:

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from unmask.models.architecture import Architecture
-from unmask.models.base import ModelSpec
+from unmask.models.denoiser import ModelSpec
 from unmask.models.pretrained import Pretrained
 from unmask.models.transformer import Transformer
 

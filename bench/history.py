@@ -18,11 +18,11 @@ from torch import Tensor
 
 from bench.measure import Bench, Column, Row, by_turns, main
 from unmask import Result, Rule, Settings, decode_steps, load, prompt_request
-from unmask.models.base import Denoiser
-from unmask.reduce import Previous, reduce
-from unmask.sparse import Likeliest, SparsePrevious
-from unmask.tasks import TASKS
-from unmask.view import KL
+from unmask.decoding.sparse import Likeliest, SparsePrevious
+from unmask.embedded.tasks import TASKS
+from unmask.kernels.reduce import Previous, reduce
+from unmask.models.denoiser import Denoiser
+from unmask.rules.view import KL
 
 RULE = "confidence | swd(5) | eb(0.1)"
 ROWS, VOCABULARY = 64, 126464

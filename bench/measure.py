@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from unmask.lab.environment import environment
+from unmask.lab.sweep.environment import environment
 
 Row = dict[str, Any]
 Taken = dict[str, list[float]]  # the seconds of each method, round by round

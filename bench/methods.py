@@ -10,7 +10,7 @@ from torch import Tensor
 
 from unmask.kernels import missing, use
 from unmask.kernels.common import chunks
-from unmask.reduce import Previous, reduce
+from unmask.kernels.reduce import Previous, reduce
 
 os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"  # no workers beside what is measured
 

@@ -20,8 +20,8 @@ from torch.nn import functional as F  # noqa: N812  (the field's name for it)
 
 from bench.measure import Bench, Column, Row, main
 from unmask import decode_many, load
-from unmask.models.base import Canvas, Denoiser, Hidden
-from unmask.tasks import TASKS
+from unmask.embedded.tasks import TASKS
+from unmask.models.denoiser import Canvas, Denoiser, Hidden
 
 RULE = "confidence | swd(5) | eb(0.1)"
 PRODUCTS = {"linear": "linear maps", "scaled_dot_product_attention": "attention"}

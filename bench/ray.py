@@ -17,13 +17,13 @@ from time import perf_counter
 from typing import Any
 
 from bench.measure import Bench, Column, Row, main
-from unmask.cluster import Cluster, joined
 from unmask.lab.grading import Tools
-from unmask.lab.grid import sweep_of
-from unmask.lab.options import Options
-from unmask.lab.run import run as run_sweep
-from unmask.lab.store import Store
-from unmask.lab.work import Work, plan
+from unmask.lab.ray.join import Cluster, joined
+from unmask.lab.sweep.grid import sweep_of
+from unmask.lab.sweep.plan import Work, plan
+from unmask.lab.sweep.run import run as run_sweep
+from unmask.lab.sweep.run_options import Options
+from unmask.lab.sweep.store import Store
 
 RULE = "confidence | swd(5) | eb(0.1)"
 CLOCKED = ("seconds_", "memory_")  # what of an answer depends on the machine

@@ -13,7 +13,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from unmask.lab.store import Store
+from unmask.lab.sweep.store import Store
 
 SWEEP = [
     "sweep", "--task", "words,sort", "--rule", "confidence|swd({0,5})|eb({0.05,0.5})",

@@ -24,8 +24,8 @@ from bench.clocked import Clocked
 from bench.common import llada_shaped
 from bench.measure import Bench, Column, Row, Taken, least, main, side_by_side
 from unmask import Rule, Settings, Step, decode_steps, prompt_request
-from unmask.divided import Divided
-from unmask.models.base import Denoiser
+from unmask.decoding.kl_clock import Divided
+from unmask.models.denoiser import Denoiser
 from unmask.models.pretrained import Pretrained
 
 LLADA = 126464

@@ -17,9 +17,9 @@ import torch
 
 from bench.common import llada_shaped
 from unmask import Request, Rule, Settings, decode_steps, load, prompt_request
-from unmask.models.base import Denoiser
-from unmask.tasks import TASKS
-from unmask.tokenizer import Tokenizer
+from unmask.embedded.tasks import TASKS
+from unmask.models.denoiser import Denoiser
+from unmask.models.tokenizer import Tokenizer
 from unmask.trace import record
 
 RULES = ("confidence | top(1)", "confidence | swd(5) | top(1)", "confidence | swd(5) | eb(0.1)")

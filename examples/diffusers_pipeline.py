@@ -13,8 +13,8 @@ from diffusers import BlockRefinementScheduler, LLaDA2Pipeline
 from transformers import PreTrainedTokenizerFast
 
 import unmask
-from unmask.integrations.diffusers import UnmaskScheduler
-from unmask.integrations.pipelined import PipelineModel
+from unmask.integrations.diffusers.model import PipelineModel
+from unmask.integrations.diffusers.scheduler import UnmaskScheduler
 from unmask.models.load import find_folder
 
 

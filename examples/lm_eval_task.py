@@ -10,7 +10,7 @@ import argparse
 import json
 from pathlib import Path
 
-from unmask.tasks import TASKS
+from unmask.embedded.tasks import TASKS
 
 TASK = """\
 task: words
@@ -48,7 +48,7 @@ def run(folder: Path) -> None:
     """Accuracy and forwards with and without SWD."""
     from lm_eval.tasks import TaskManager
 
-    from unmask.integrations.harness import simple_evaluate
+    from unmask.integrations.lm_eval import simple_evaluate
 
     manager = TaskManager(include_path=str(folder), include_defaults=False)
     for rule in ("confidence | eb(0.1)", "confidence | swd(5) | eb(0.1)"):

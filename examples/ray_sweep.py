@@ -12,13 +12,13 @@ import sys
 from pathlib import Path
 
 from unmask.cli.lab_options import progress
-from unmask.cluster import Cluster, address_of
 from unmask.lab.grading import Tools
-from unmask.lab.grid import sweep_of
-from unmask.lab.options import Options
-from unmask.lab.run import run
-from unmask.lab.tables import plain_table
-from unmask.lab.work import plan
+from unmask.lab.ray.join import Cluster, address_of
+from unmask.lab.sweep.grid import sweep_of
+from unmask.lab.sweep.plan import plan
+from unmask.lab.sweep.run import run
+from unmask.lab.sweep.run_options import Options
+from unmask.lab.sweep.tables import plain_table
 
 SWEEP = {
     "task": "words",

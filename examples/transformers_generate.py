@@ -14,9 +14,9 @@ from tempfile import TemporaryDirectory
 
 from transformers import AutoTokenizer, TextDiffusionStreamer
 
-from unmask.integrations.custom_generate import write
-from unmask.models.carriers import load_carrier
+from unmask.integrations.transformers.custom_generate import write
 from unmask.models.load import find_folder
+from unmask.models.via_transformers import load_carrier
 
 
 def main() -> None:

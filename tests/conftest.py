@@ -11,8 +11,9 @@ import pytest
 import torch
 from hypothesis import settings
 
-from unmask import parts
+from tests.ray_cluster import address as address  # a fixture of several folders
 from unmask.kernels import missing, use
+from unmask.rules import registry as parts
 
 if not torch.cuda.is_available():  # before Triton is imported: its kernel runs on the CPU
     os.environ["TRITON_INTERPRET"] = "1"

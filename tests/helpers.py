@@ -10,11 +10,11 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from unmask.conformance.units import plain_view
+from unmask.decoding.results import Result
+from unmask.kernels.reduce import Previous, reduce
 from unmask.models import Canvas, Hidden, LookupDenoiser, ModelSpec
-from unmask.parts import Kind, kinds, notation
-from unmask.reduce import Previous, reduce
-from unmask.results import Result
-from unmask.view import ABSENT, BOTH_KL, Progress, Scores, View
+from unmask.rules.registry import Kind, kinds, notation
+from unmask.rules.view import ABSENT, BOTH_KL, Progress, Scores, View
 
 VOCABULARY, LENGTH, REACH = 12, 24, 3
 EOS, MASK = VOCABULARY - 2, VOCABULARY - 1

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import torch
 
-from unmask.models.carriers import load_carrier
+from tests.paths import ROOT
+from unmask.models.via_transformers import load_carrier
 
-GOLDEN = Path(__file__).parent / "golden" / "models"
+GOLDEN = ROOT / "tests" / "golden" / "models"
 KINDS = {"llada-tiny": "LLaDAModelLM", "dream-tiny": "DreamModel", "sdar-tiny": "SDARForCausalLM"}
 
 

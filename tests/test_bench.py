@@ -13,6 +13,7 @@ import torch
 from bench import batching, decision, growth, history, models, profile, startup, swd
 from bench.all import NAMES
 from bench.measure import Bench, Column, by_turns, least, main, ratio, side_by_side, table
+from tests.paths import ROOT
 
 BENCHES = (decision, models, swd, batching, startup, growth, history, profile)
 TINY = {
@@ -146,7 +147,7 @@ def test_a_bench_prints_a_table_and_writes_its_figures_with_the_machine(
 
 
 def test_the_page_of_benchmarks_shows_what_was_measured_last():
-    docs = Path(__file__).parents[1] / "docs"
+    docs = ROOT / "docs"
     sys.path.insert(0, str(docs.parent / "tools"))
     try:
         from benchmarks import benchmarks

@@ -19,12 +19,12 @@ import pytest
 import unmask
 from bench import install
 from bench.measure import table
+from tests.paths import ROOT
 from unmask.cli import COMMANDS
 from unmask.kernels import build
 
 pytest.importorskip("hatchling", reason="hatchling is not installed")
 
-ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "unmask"
 CORE = {"numpy", "safetensors", "tokenizers", "torch"}
 APART = ("unmask.integrations", "unmask.server")  # packages that need an extra to be imported

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from unmask.stats import paired
+from unmask.lab.stats import paired
 
 BEGIN, END = "<!-- measured: python tools/pages.py -->", "<!-- end -->"
 Cell = dict[str, Any]

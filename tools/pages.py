@@ -39,8 +39,8 @@ def cli_page() -> Iterator[str]:
 
 def rules_page() -> Iterator[str]:
     from unmask.cli.rules import STAGE_TITLES
-    from unmask.parts import STAGES, kinds
-    from unmask.recipes import RECIPES
+    from unmask.rules.recipes import RECIPES
+    from unmask.rules.registry import STAGES, kinds
 
     yield "# Rules\n"
     yield "A rule is parts separated by bars, in this order:\n"

@@ -11,8 +11,8 @@ from torch import Tensor
 
 from train.plan import Plan
 from train.tokens import EOS, EOT, MASK, prompt_text
-from unmask.tasks import TASKS, Problem, split_of
-from unmask.tasks.lists import LISTS
+from unmask.embedded.tasks import TASKS, Problem, split_of
+from unmask.embedded.tasks.lists import LISTS
 
 MIXTURE = {
     "words": 40.0,

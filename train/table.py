@@ -21,7 +21,7 @@ from unmask.embedded import FOLDER
 from unmask.embedded.cells import EB, GAMMAS, THRESHOLD, TOP, Cell, Grid, gamma_sweep
 from unmask.embedded.compare import Series, compare, gathered
 from unmask.embedded.report import Report
-from unmask.tasks import TASKS
+from unmask.embedded.tasks import TASKS
 
 PAPER = Grid(
     lams=(0.0, 1.0, 5.0, 15.0),

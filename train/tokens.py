@@ -11,8 +11,8 @@ from random import Random
 from tokenizers import Regex, Tokenizer, decoders, pre_tokenizers
 from tokenizers.models import WordLevel
 
-from unmask.tasks import TASKS
-from unmask.tasks.words import LARGEST
+from unmask.embedded.tasks import TASKS
+from unmask.embedded.tasks.words import LARGEST
 
 EOS, MASK, EOT, USER, ASSISTANT, UNKNOWN = (
     "<|endoftext|>",

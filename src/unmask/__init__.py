@@ -9,20 +9,20 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from unmask.caches import Cached
+    from unmask.decoding.loop import Batch, decode, decode_many, decode_steps, infill
+    from unmask.decoding.request import Request, Settings, infill_request, prompt_request
+    from unmask.decoding.results import Result, Step
+    from unmask.decoding.sampling import Sampling
     from unmask.errors import ModelError, RequestError, RuleError, UnknownName, UnmaskError
-    from unmask.loop import Batch, decode, decode_many, decode_steps, infill
     from unmask.models import Canvas, Denoiser, Guided, Hidden, ModelSpec, from_function
-    from unmask.models.hosted import wrap
+    from unmask.models.caches import Cached
     from unmask.models.load import Loaded, load
-    from unmask.parts import modulator, score, selection
-    from unmask.request import Request, Settings, infill_request, prompt_request
-    from unmask.results import Result, Step
-    from unmask.rules import Decision, Rule
-    from unmask.sampling import Sampling
-    from unmask.select import best_first, first_in
-    from unmask.tokenizer import Tokenizer
-    from unmask.view import Needs, Scores, View
+    from unmask.models.tokenizer import Tokenizer
+    from unmask.models.transformers_model import wrap
+    from unmask.rules.registry import modulator, score, selection
+    from unmask.rules.rule import Decision, Rule
+    from unmask.rules.select import best_first, first_in
+    from unmask.rules.view import Needs, Scores, View
 
 __version__ = "0.1.0"
 
@@ -69,20 +69,20 @@ __all__ = [
 ]
 
 _HOMES = {
-    "caches": ("Cached",),
+    "decoding.loop": ("Batch", "decode", "decode_many", "decode_steps", "infill"),
+    "decoding.request": ("Request", "Settings", "infill_request", "prompt_request"),
+    "decoding.results": ("Result", "Step"),
+    "decoding.sampling": ("Sampling",),
     "errors": ("ModelError", "RequestError", "RuleError", "UnknownName", "UnmaskError"),
-    "loop": ("Batch", "decode", "decode_many", "decode_steps", "infill"),
     "models": ("Canvas", "Denoiser", "Guided", "Hidden", "ModelSpec", "from_function"),
-    "models.hosted": ("wrap",),
+    "models.caches": ("Cached",),
     "models.load": ("Loaded", "load"),
-    "parts": ("modulator", "score", "selection"),
-    "request": ("Request", "Settings", "infill_request", "prompt_request"),
-    "results": ("Result", "Step"),
-    "rules": ("Decision", "Rule"),
-    "sampling": ("Sampling",),
-    "select": ("best_first", "first_in"),
-    "tokenizer": ("Tokenizer",),
-    "view": ("Needs", "Scores", "View"),
+    "models.tokenizer": ("Tokenizer",),
+    "models.transformers_model": ("wrap",),
+    "rules.registry": ("modulator", "score", "selection"),
+    "rules.rule": ("Decision", "Rule"),
+    "rules.select": ("best_first", "first_in"),
+    "rules.view": ("Needs", "Scores", "View"),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 

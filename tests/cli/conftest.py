@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from checkpoints import make_llada
-from cli.running import RULE
+from tests.checkpoints import make_llada
+from tests.cli.running import RULE
 from unmask.cli import main
 
 

@@ -3,13 +3,13 @@
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
+from tests.paths import ROOT
 from unmask.cli import COMMANDS, main
 
-GOLDEN = Path(__file__).parents[1] / "golden" / "decoders"
+GOLDEN = ROOT / "tests" / "golden" / "decoders"
 
 
 def python(code):
@@ -29,8 +29,8 @@ def test_help_answers_without_importing_torch(command):
 
 
 def test_rules_lists_every_part_and_recipe(capsys):
-    from unmask.parts import kinds
-    from unmask.recipes import RECIPES
+    from unmask.rules.recipes import RECIPES
+    from unmask.rules.registry import kinds
 
     assert main(["rules"]) == 0
     out = capsys.readouterr().out

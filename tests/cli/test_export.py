@@ -8,7 +8,7 @@ from importlib.util import find_spec
 
 import pytest
 
-from checkpoints import EOS, make_llada, make_sdar
+from tests.checkpoints import EOS, make_llada, make_sdar
 from unmask.cli import main
 from unmask.errors import UnmaskError
 from unmask.integrations.sglang.launch import SERVED

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from unmask.cli import main
-from unmask.lab.store import Store
+from unmask.lab.sweep.store import Store
 
 SMALL = ["--task", "copy", "--length", "16", "--block", "full", "--limit", "3"]
 

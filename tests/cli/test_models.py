@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from checkpoints import BOS, EOS, EOT, MASK, make_llada, make_sdar
+from tests.checkpoints import BOS, EOS, EOT, MASK, make_llada, make_sdar
 from unmask.cli import main
 from unmask.embedded import FOLDER
 from unmask.models.families import FAMILIES

@@ -8,8 +8,8 @@ import sys
 import pytest
 
 import unmask
-from checkpoints import make_llada, make_sdar
-from cli.running import RULE, as_json
+from tests.checkpoints import make_llada, make_sdar
+from tests.cli.running import RULE, as_json
 from unmask.cli import main
 from unmask.models.load import load
 

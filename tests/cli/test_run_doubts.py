@@ -5,8 +5,8 @@ import re
 
 import pytest
 
-from checkpoints import make_llada
-from cli.running import RULE
+from tests.checkpoints import make_llada
+from tests.cli.running import RULE
 from unmask.cli import main
 
 

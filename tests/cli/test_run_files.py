@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from cli.running import PROMPTS, answers, as_json
-from unmask import generate as generate_module
+from tests.cli.running import PROMPTS, answers, as_json
+from unmask.text import answers as generate_module
 
 
 def test_a_file_of_prompts_gives_what_single_runs_give(run, in_file, tmp_path):

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from lab.invented import judge, write, write_lines
+from tests.lab.invented import judge, write, write_lines
 from unmask.cli import main
 
 

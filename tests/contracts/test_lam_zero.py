@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helpers import baselines, outcome, random_lookup
+from tests.helpers import baselines, outcome, random_lookup
 from unmask import Needs, Rule, Sampling, decode
 
 READINGS = ("0", "0, kl=cur_prev", "0, start=uniform", "0, start=skip, form=literal, scope=block")

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn.functional import pad
 
-from helpers import alone, random_scores, random_view, texts, widened
+from tests.helpers import alone, random_scores, random_view, texts, widened
 from unmask import Rule, Scores
 
 LIMITS = {text: Rule.parse(f"confidence | top(1) | {text}").limits[0] for text in texts("limit")}

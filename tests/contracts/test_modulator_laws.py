@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn.functional import pad
 
-from helpers import alone, default_text, random_scores, random_view, widened
+from tests.helpers import alone, default_text, random_scores, random_view, widened
 from unmask import Rule, Scores
-from unmask.parts import kinds
-from unmask.scores import confidence, entropy, margin
-from unmask.stability import Stability
+from unmask.rules.registry import kinds
+from unmask.rules.scores import confidence, entropy, margin
+from unmask.rules.stability import Stability
 
 MODULATORS = [
     Rule.parse(f"confidence | {default_text(kind)} | top(1)").modulators[0]

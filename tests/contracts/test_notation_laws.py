@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helpers import rule_texts
+from tests.helpers import rule_texts
 from unmask import Rule
 from unmask.errors import RuleError
-from unmask.parts import kinds, notation
+from unmask.rules.registry import kinds, notation
 
 
 @pytest.mark.parametrize("text", rule_texts())

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helpers import alone, random_view, texts
+from tests.helpers import alone, random_view, texts
 from unmask import Rule, Scores
 
 SCORES = {text: Rule.parse(f"{text} | top(1)").score for text in texts("score")}

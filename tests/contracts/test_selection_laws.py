@@ -8,10 +8,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn.functional import pad
 
-from helpers import FEW_STEPS, alone, at_step, default_text, random_scores, random_view, widened
+from tests.helpers import (
+    FEW_STEPS,
+    alone,
+    at_step,
+    default_text,
+    random_scores,
+    random_view,
+    widened,
+)
 from unmask import Rule, Scores, best_first
-from unmask.parts import kinds
-from unmask.select import Budget, EntropyBound, Factor, Threshold
+from unmask.rules.registry import kinds
+from unmask.rules.select import Budget, EntropyBound, Factor, Threshold
 
 SELECTIONS = [Rule.parse(f"confidence | {default_text(kind)}").select for kind in kinds("select")]
 EAGER = [select for select in SELECTIONS if not getattr(select, "waits", False)]

@@ -7,14 +7,14 @@ from hashlib import sha256
 import pytest
 import torch
 
-from checkpoints import make_llada
+from tests.checkpoints import make_llada
 from unmask import decode_many, load
 from unmask.embedded import compare as comparison
 from unmask.embedded.cells import EB, THRESHOLD, TOP, Cell
 from unmask.embedded.compare import Outcome, Part, Series, compare, decode_cells, gathered
+from unmask.embedded.tasks import TASKS
 from unmask.errors import LabError
-from unmask.models.remembered import Remembered
-from unmask.tasks import TASKS
+from unmask.models.wrappers.memoised import Remembered
 
 LENGTH = 12
 SERIES = Series("copy", 3, LENGTH)

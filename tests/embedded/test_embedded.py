@@ -9,11 +9,11 @@ import unmask
 from unmask.embedded import DTYPE, FOLDER, LENGTH, NAME
 from unmask.embedded.cells import EB, SAFE, THRESHOLD, Cell
 from unmask.embedded.compare import decode_cells
+from unmask.embedded.tasks import TASKS
+from unmask.lab.stats import paired
 from unmask.models.describe import describe, require_folder
 from unmask.models.load import find_folder
-from unmask.models.remembered import Remembered
-from unmask.stats import paired
-from unmask.tasks import TASKS
+from unmask.models.wrappers.memoised import Remembered
 
 MEGABYTE = 2**20
 SPECIAL = ("<|endoftext|>", "<|mdm_mask|>", "<|eot_id|>", "<|user|>", "<|assistant|>")

@@ -7,8 +7,8 @@ import pytest
 from unmask.embedded.cells import EB, TOP, Cell
 from unmask.embedded.compare import Outcome, Series
 from unmask.embedded.report import Report, Summary, difference
-from unmask.plots import Curve, Point
-from unmask.stats import Interval, Paired, paired, wilson
+from unmask.lab.figures.plots import Curve, Point
+from unmask.lab.stats import Interval, Paired, paired, wilson
 
 SERIES = Series("words", 4, 48)
 BASE = Cell("confidence", 0.0, EB)

@@ -9,7 +9,7 @@ import weakref
 import pytest
 import torch
 
-from helpers import MASK, VOCABULARY, canvas_of, logits_of, random_lookup, rule_texts
+from tests.helpers import MASK, VOCABULARY, canvas_of, logits_of, random_lookup, rule_texts
 from unmask import infill
 from unmask.errors import UnmaskError
 from unmask.integrations.blocks import Blocks, Seat

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from unmask import Rule
+from unmask.decoding.request import Settings
+from unmask.decoding.sampling import Sampling
 from unmask.errors import UnmaskError
 from unmask.integrations.options import Options
-from unmask.request import Settings
-from unmask.sampling import Sampling
 
 SWD = "confidence | swd(5) | eb(0.1)"
 

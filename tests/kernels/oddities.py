@@ -7,7 +7,7 @@ import math
 import torch
 
 from unmask.kernels.common import NO_HISTORY, UNIFORM, Rows
-from unmask.view import BOTH_KL
+from unmask.rules.view import BOTH_KL
 
 INF = math.inf
 STATS = ("confidence", "margin", "entropy", "kl_prev_cur", "kl_cur_prev")

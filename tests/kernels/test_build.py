@@ -6,13 +6,12 @@ import os
 import subprocess
 import sys
 import zipfile
-from pathlib import Path
 
 import pytest
 
+from tests.paths import ROOT
 from unmask.kernels import build
 
-ROOT = Path(__file__).parents[2]
 LIBRARY = "unmask/kernels/_reduce.so"
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 import torch
-from oddities import PATTERNS, STATS, assert_right, example, plain
 
+from tests.kernels.oddities import PATTERNS, STATS, assert_right, example, plain
 from unmask.kernels import compiled, reduce_rows
 from unmask.kernels.common import Rows, Unavailable
-from unmask.view import BOTH_KL
+from unmask.rules.view import BOTH_KL
 
 pytestmark = [
     pytest.mark.usefixtures("kernel"),

@@ -9,8 +9,8 @@ from dataclasses import replace
 
 import pytest
 import torch
-from oddities import PATTERNS, assert_right, example, plain
 
+from tests.kernels.oddities import PATTERNS, assert_right, example, plain
 from unmask.kernels import missing
 from unmask.kernels.check import DTYPES
 

@@ -10,7 +10,7 @@ import torch
 from unmask import UnknownName, UnmaskError, kernels
 from unmask.kernels import check, reference
 from unmask.kernels.common import Unavailable
-from unmask.reduce import backend, backends, divergence, reduce, use
+from unmask.kernels.reduce import backend, backends, divergence, reduce, use
 
 CPU = torch.device("cpu")
 

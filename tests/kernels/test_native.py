@@ -7,12 +7,20 @@ from pathlib import Path
 
 import pytest
 import torch
-from oddities import PATTERNS, SIZES, STATS, assert_right, example, plain, random_logits
 
+from tests.kernels.oddities import (
+    PATTERNS,
+    SIZES,
+    STATS,
+    assert_right,
+    example,
+    plain,
+    random_logits,
+)
 from unmask.kernels import missing, native
 from unmask.kernels.check import DTYPES
 from unmask.kernels.common import Rows, Unavailable
-from unmask.view import BOTH_KL
+from unmask.rules.view import BOTH_KL
 
 built = pytest.mark.skipif(missing("native") is not None, reason=str(missing("native")))
 

@@ -6,7 +6,8 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from oddities import (
+
+from tests.kernels.oddities import (
     INF,
     PATTERNS,
     SIZES,
@@ -16,11 +17,10 @@ from oddities import (
     plain,
     random_logits,
 )
-
 from unmask.kernels import reduce_rows
 from unmask.kernels.check import DTYPES
 from unmask.kernels.common import Rows
-from unmask.view import BOTH_KL
+from unmask.rules.view import BOTH_KL
 
 pytestmark = [
     pytest.mark.usefixtures("kernel"),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lab.invented import judge, write
+from tests.lab.invented import judge, write
 from unmask.lab.grading import Tools, Verifier
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from unmask.lab.store import Ask
-from unmask.lab.trial import Trial
+from unmask.lab.sweep.store import Ask
+from unmask.lab.sweep.trial import Trial
 
 
 def trial(**changes):

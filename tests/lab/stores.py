@@ -5,14 +5,14 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
-from lab.makers import answer, asks, trial
-from unmask.lab.grid import spelled_out
+from tests.lab.makers import answer, asks, trial
 from unmask.lab.paper import LENGTHS
 from unmask.lab.report.findings import Findings
 from unmask.lab.report.gather import Machine, Results
-from unmask.lab.report.reading import read
-from unmask.lab.store import Row, Store
+from unmask.lab.report.rule_columns import read
 from unmask.lab.summary import Summary
+from unmask.lab.sweep.grid import spelled_out
+from unmask.lab.sweep.store import Row, Store
 
 HERE = {
     "unmask": "0.1.0",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from unmask.stats import paired
+from unmask.lab.stats import paired
 
 
 @pytest.mark.parametrize("share", [0.5, 0.8])

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from lab.makers import answer, asks, trial
+from tests.lab.makers import answer, asks, trial
 from unmask.errors import LabError
-from unmask.lab.store import Ask, Row
 from unmask.lab.summary import Comparison, Summary, why_not
+from unmask.lab.sweep.store import Ask, Row
 
 
 def summary(solved, asked=None, grader="words 1", **changes):

@@ -6,15 +6,15 @@ import random
 
 import pytest
 
-from lab.test_sweeps import Counter
+from tests.lab.sweep.test_sweeps import Counter
 from unmask.errors import LabError
 from unmask.lab.benchmarks import benchmark
 from unmask.lab.grading import Tools
-from unmask.lab.grid import Setting
-from unmask.lab.run import Options
+from unmask.lab.sweep.grid import Setting
+from unmask.lab.sweep.run import Options
 from unmask.lab.tune import Candidate, candidates, curves, halving, split
-from unmask.lab.tuner import Tuner
-from unmask.rules import Rule
+from unmask.lab.tune_run import Tuner
+from unmask.rules.rule import Rule
 
 
 def true_values(arms, count):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from models.makers import make
+from tests.models.makers import make
 
 
 @pytest.fixture

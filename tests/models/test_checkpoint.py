@@ -7,7 +7,7 @@ import json
 import pytest
 import torch
 
-from models.makers import (
+from tests.models.makers import (
     FAMILIES,
     change_json,
     config_of,

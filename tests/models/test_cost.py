@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from models.common import MEGABYTE
-from models.makers import (
+from tests.models.common import MEGABYTE
+from tests.models.makers import (
     config_of,
     tensor_shapes,
     write_json,

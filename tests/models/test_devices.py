@@ -7,7 +7,7 @@ import sys
 import pytest
 import torch
 
-from models.common import IDS, logits, one_line
+from tests.models.common import IDS, logits, one_line
 from unmask import ModelError, load
 
 

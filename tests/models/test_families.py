@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from models.makers import CONFIGS, FAMILIES, change_json, config_of, make
+from tests.models.makers import CONFIGS, FAMILIES, change_json, config_of, make
 from unmask import ModelError, UnknownName, UnmaskError, load
 from unmask.models.families import Config, family_of
 

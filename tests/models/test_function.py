@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from helpers import EOS, MASK, VOCABULARY, canvas_of, logits_of, outcome, random_lookup
+from tests.helpers import EOS, MASK, VOCABULARY, canvas_of, logits_of, outcome, random_lookup
 from unmask import ModelError, decode, decode_many, from_function
 
 

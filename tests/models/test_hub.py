@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from models.common import one_line
-from models.makers import (
+from tests.models.common import one_line
+from tests.models.makers import (
     make,
 )
 from unmask import ModelError, load

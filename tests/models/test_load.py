@@ -10,8 +10,8 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from models.common import IDS, logits, one_line
-from models.makers import (
+from tests.models.common import IDS, logits, one_line
+from tests.models.makers import (
     BOS,
     EOS,
     FAMILIES,

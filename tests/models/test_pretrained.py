@@ -1,13 +1,12 @@
 """A loaded model as a denoiser: padding, and batches in half precision."""
 
-from pathlib import Path
-
 import pytest
 import torch
 
 import unmask
+from tests.paths import ROOT
 
-GOLDEN = Path(__file__).parents[1] / "golden" / "models"
+GOLDEN = ROOT / "tests" / "golden" / "models"
 PROMPTS = [[5, 6, 7], [9, 10, 11, 12, 13, 14, 15], [20] * 12, [30, 31]]
 
 

@@ -9,8 +9,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helpers import canvas_of, logits_of
-from models.makers import (
+from tests.helpers import canvas_of, logits_of
+from tests.models.makers import (
     FAMILIES,
     MASK,
     VOCABULARY,
@@ -19,7 +19,7 @@ from models.makers import (
     random_tensors,
     write_weights,
 )
-from models.reference import Reference
+from tests.models.reference import Reference
 from unmask import load
 from unmask.models.transformer import block_causal
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from page_runs import PROMPT, RUNS
 
+from tests.page.page_runs import PROMPT, RUNS
 from unmask.cli import main
 from unmask.page.build import TraceFile, page
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from checkpoints import make_llada, make_sdar
-from server.serving import serving
+from tests.checkpoints import make_llada, make_sdar
+from tests.server.serving import serving
 
 
 @pytest.fixture(scope="session")

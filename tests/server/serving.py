@@ -12,11 +12,11 @@ import httpx
 import openai
 
 from unmask.cli import main, parser
-from unmask.cli.job import Job
 from unmask.cli.serve import _served
 from unmask.server.app import create_app
 from unmask.server.run import Server, listen, server_of
 from unmask.server.service import Service
+from unmask.text.job import Job
 
 PENS = "Ann has 12 pens. She buys 3, then loses 5. How many now?"
 WORDS = [PENS, "Repeat: pig, bee, cow.", "Sort: 5, 2, 9.", "Reverse: cat, dog.", "Repeat: pig."]

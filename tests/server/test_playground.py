@@ -8,7 +8,7 @@ from io import BytesIO
 
 import pytest
 
-from server.serving import Gate, serving
+from tests.server.serving import Gate, serving
 from unmask.trace import Trace
 
 
@@ -133,7 +133,7 @@ def test_a_server_with_a_key_asks_for_it(tab):
 
 
 def test_steps_appear_while_the_run_goes_on_and_stop_frees_the_row(tab, monkeypatch):
-    monkeypatch.setattr("unmask.trace.tracer.STEPS", 1)
+    monkeypatch.setattr("unmask.trace.recording.tracer.STEPS", 1)
     gates = []
 
     def gated(model):

@@ -6,11 +6,11 @@ import random
 from io import BytesIO
 from typing import Any, get_args
 
-from helpers import EOS, MASK, random_lookup
+from tests.helpers import EOS, MASK, random_lookup
 from unmask import Rule, Sampling, Settings, decode_steps, infill_request, prompt_request
-from unmask.models.base import Denoiser
-from unmask.request import Eos, Request
-from unmask.results import Step
+from unmask.decoding.request import Eos, Request
+from unmask.decoding.results import Step
+from unmask.models.denoiser import Denoiser
 from unmask.trace import Tracer
 
 SAMPLINGS = [Sampling(), Sampling(), Sampling(0.8), Sampling(0.5, top_p=0.8, tempered=True)]

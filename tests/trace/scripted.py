@@ -6,10 +6,10 @@ import math
 from typing import Any
 
 import torch
-from runs import traced
 from torch import Tensor
 
-from helpers import Scripted
+from tests.helpers import Scripted
+from tests.trace.runs import traced
 from unmask import ModelSpec, Rule, Settings, infill_request
 from unmask.trace import Trace
 

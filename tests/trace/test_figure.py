@@ -5,15 +5,15 @@ from __future__ import annotations
 import sys
 
 import pytest
-from runs import anything, traced
-from scripted import RASH, SETTLED, SWINGS, said, trace_of
 
+from tests.trace.runs import anything, traced
+from tests.trace.scripted import RASH, SETTLED, SWINGS, said, trace_of
 from unmask.errors import UnmaskError
 from unmask.trace import Trace
-from unmask.trace.codec import TraceError
 from unmask.trace.figure import CLIP, Panel, commitment_figure
-from unmask.trace.finding import written
-from unmask.trace.timeline import Timeline
+from unmask.trace.recording.codec import TraceError
+from unmask.trace.story.locate import written
+from unmask.trace.story.timeline import Timeline
 
 SWD, PLAIN = "confidence | swd(5) | eb(0.1)", "confidence | eb(0.1)"
 

@@ -20,7 +20,7 @@ from train.batches import MIXTURE, WIDTHS, Batches
 from train.loop import Plan, Training, objective
 from train.tokens import ASSISTANT, EOS, EOT, MASK, SPECIAL, USER, prompt_text
 from unmask.embedded import FOLDER
-from unmask.tasks import TASKS, split_of
+from unmask.embedded.tasks import TASKS, split_of
 
 SHAPE = {"d_model": 16, "n_layers": 1, "n_heads": 2, "mlp_hidden_size": 24}
 PLAN = Plan(workers=1, steps=4, warmup=2)

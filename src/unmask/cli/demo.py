@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 from unmask.errors import RequestError
 
 if TYPE_CHECKING:
+    from unmask.cli.terminal import Painter
     from unmask.embedded.cells import Cell
     from unmask.embedded.compare import Outcomes, Series
     from unmask.embedded.report import Report
-    from unmask.tasks import Problem
-    from unmask.terminal import Painter
+    from unmask.embedded.tasks import Problem
 
 TASK, LENGTH = "words", 24
 ROOMY = 32  # tokens, where nothing is compared
@@ -64,11 +64,11 @@ def run(arguments: argparse.Namespace) -> int:
         return oracle.run(arguments)
     if arguments.problems < 2:
         raise RequestError(f"--problems must be >= 2, got {arguments.problems}")
+    from unmask.cli.terminal import Painter, has_colour
     from unmask.embedded import FOLDER
     from unmask.embedded.cells import FAST_GAMMAS, SAFE, Grid, gamma_sweep
     from unmask.embedded.compare import Series
     from unmask.embedded.report import Report
-    from unmask.terminal import Painter, has_colour
 
     paint = Painter(has_colour(arguments.colour))
     series = Series(TASK, arguments.problems, LENGTH)
@@ -93,7 +93,7 @@ def _show_one(series: Series, paint: Painter) -> None:
     from unmask.embedded.cells import EB, Cell
     from unmask.embedded.compare import decode_cells
     from unmask.models.load import load
-    from unmask.models.remembered import Remembered
+    from unmask.models.wrappers.memoised import Remembered
 
     loaded = load()
     baseline, swd = Cell("confidence", 0.0, EB), Cell("confidence", 5.0, EB)
@@ -122,12 +122,12 @@ def _show_one(series: Series, paint: Painter) -> None:
 
 
 def _watch(cell: Cell, problem: Problem, series: Series, paint: Painter) -> None:
-    from unmask.generate import Format, generate
+    from unmask.decoding.request import Settings
+    from unmask.embedded.tasks import TASKS
     from unmask.models.load import load
-    from unmask.request import Settings
-    from unmask.rules import Rule
-    from unmask.tasks import TASKS
-    from unmask.watch import Watch
+    from unmask.rules.rule import Rule
+    from unmask.text.answers import Format, generate
+    from unmask.text.watch import Watch
 
     model, tokenizer = load()
     settings = Settings(Rule.parse(cell.rule), cell.block, cell.eos)
@@ -214,7 +214,7 @@ def _print_sweep(report: Report, cells: list[Cell], paint: Painter) -> None:
 
 def _write(report: Report, sweep: list[Cell], folder: Path) -> None:
     from unmask.errors import UnmaskError
-    from unmask.plots import accuracy_against_forwards
+    from unmask.lab.figures.plots import accuracy_against_forwards
 
     folder.mkdir(parents=True, exist_ok=True)
     results = folder / "results.json"

@@ -49,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
     """A sweep of one setting."""
     from unmask.cli.sweep import run_settings
     from unmask.errors import LabError
-    from unmask.lab.grid import sweep_of
+    from unmask.lab.sweep.grid import sweep_of
 
     names = ("task", "model", "preset", "rule", "length", "eos", "cache", "seed", "limit", "dtype",
              "temperature", "top_p", "steps")  # fmt: skip

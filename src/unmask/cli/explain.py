@@ -12,7 +12,7 @@ from unmask.cli.importing import add_import
 
 if TYPE_CHECKING:
     from unmask.trace import Trace
-    from unmask.trace.telling import Telling
+    from unmask.trace.story.telling import Telling
 
 
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -45,9 +45,9 @@ def add_place(command: argparse.ArgumentParser, required: bool = False) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Tell of a position, a step or the run."""
-    from unmask.terminal import Painter, has_colour
+    from unmask.cli.terminal import Painter, has_colour
     from unmask.trace import Trace
-    from unmask.trace.finding import checked_step
+    from unmask.trace.story.locate import checked_step
 
     trace = Trace.read(arguments.trace)
     position = place(trace, arguments)
@@ -64,8 +64,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 def place(trace: Trace, arguments: argparse.Namespace) -> int | None:
     """The position that is meant; of several that ended as the word, the first, saying so."""
-    from unmask.trace.finding import checked_position, positions_of
-    from unmask.trace.spelling import quoted, spans
+    from unmask.trace.story.format import quoted, spans
+    from unmask.trace.story.locate import checked_position, positions_of
 
     if arguments.position is not None:
         return checked_position(trace, arguments.position)
@@ -79,9 +79,9 @@ def place(trace: Trace, arguments: argparse.Namespace) -> int | None:
 
 
 def _told(trace: Trace, position: int | None, step: int | None) -> Telling:
-    from unmask.trace.onestep import tell_step
-    from unmask.trace.overview import tell_run
-    from unmask.trace.story import tell_moment, tell_position
+    from unmask.trace.story.overview import tell_run
+    from unmask.trace.story.position_story import tell_moment, tell_position
+    from unmask.trace.story.step_story import tell_step
 
     if position is not None:
         return (

@@ -41,7 +41,7 @@ def add(targets: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Write the folder and say how to use it."""
-    from unmask.integrations.custom_generate import write
+    from unmask.integrations.transformers.custom_generate import write
 
     for file in write(arguments.folder, _options(arguments)):
         print(f"written: {file}")
@@ -52,7 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _options(arguments: argparse.Namespace) -> dict[str, Any]:
     """The rule, and what was asked for besides."""
-    from unmask.cli.job import block_named
+    from unmask.text.job import block_named
 
     found: dict[str, Any] = {"rule": arguments.rule}
     for name in _ASKED:

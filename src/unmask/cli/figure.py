@@ -34,7 +34,7 @@ def run(arguments: argparse.Namespace) -> int:
     from unmask.cli.explain import place
     from unmask.trace import Trace
     from unmask.trace.figure import commitment_figure
-    from unmask.trace.finding import checked_position
+    from unmask.trace.story.locate import checked_position
 
     given = [arguments.trace] + ([] if arguments.second is None else [arguments.second])
     traces = [Trace.read(file) for file in given]

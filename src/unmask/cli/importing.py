@@ -18,7 +18,7 @@ def import_all(arguments: argparse.Namespace) -> None:
     """What was named, in that order; files get their whole path, for processes elsewhere."""
     names: list[str] = getattr(arguments, "imports", [])
     if names:
-        from unmask.foreign import import_parts, is_file
+        from unmask.rules.plugins import import_parts, is_file
 
         for name in names:
             import_parts(name)

@@ -14,8 +14,8 @@ from unmask.errors import LabError
 if TYPE_CHECKING:
     from unmask.lab.benchmarks import Benchmark
     from unmask.lab.grading import Judge, Tools
-    from unmask.lab.options import Options, Progress
-    from unmask.lab.work import Work
+    from unmask.lab.sweep.plan import Work
+    from unmask.lab.sweep.run_options import Options, Progress
 
 STORE = Path("unmask-lab.sqlite")
 
@@ -64,7 +64,7 @@ def options_of(arguments: argparse.Namespace) -> Options:
     """Checked."""
     import torch
 
-    from unmask.lab.options import Options
+    from unmask.lab.sweep.run_options import Options
     from unmask.models.load import usable_device
 
     for name in ("batch_size", "workers"):
@@ -91,8 +91,8 @@ def options_of(arguments: argparse.Namespace) -> Options:
 
 
 def _on_cluster(arguments: argparse.Namespace) -> Options:
-    from unmask.cluster import Cluster, address_of
-    from unmask.lab.options import Options
+    from unmask.lab.ray.join import Cluster, address_of
+    from unmask.lab.sweep.run_options import Options
 
     cluster = Cluster(address_of(arguments.ray), arguments.workers, arguments.device)
     traces = getattr(arguments, "trace", None)

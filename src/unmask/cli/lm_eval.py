@@ -33,7 +33,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.arguments in ([], ["-h"], ["--help"]):
         arguments.print_help()
         raise SystemExit(0)
-    from unmask.integrations.harness.launch import launch
+    from unmask.integrations.lm_eval.launch import launch
 
     launch(arguments.arguments)
     return 0

@@ -8,17 +8,17 @@ import shutil
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from unmask.demo import Run, Tally
-    from unmask.terminal import Painter
+    from unmask.cli.terminal import Painter
+    from unmask.studies.dog_or_car import Run, Tally
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Show one run of two rules, then the count over all seeds."""
     import torch
 
-    from unmask.demo import COMPARED, NOISE, DogOrCar, first_difference
+    from unmask.cli.terminal import Painter, has_colour, side_by_side
     from unmask.errors import UnmaskError
-    from unmask.terminal import Painter, has_colour, side_by_side
+    from unmask.studies.dog_or_car import COMPARED, NOISE, DogOrCar, first_difference
 
     if arguments.seeds < 1:
         raise UnmaskError(f"--seeds must be >= 1, got {arguments.seeds}")

@@ -13,8 +13,8 @@ from unmask.cli.importing import add_import
 from unmask.errors import RequestError
 
 if TYPE_CHECKING:
-    from unmask.models.base import Denoiser
-    from unmask.tokenizer import Tokenizer
+    from unmask.models.denoiser import Denoiser
+    from unmask.models.tokenizer import Tokenizer
     from unmask.trace import Trace
 
 
@@ -42,10 +42,10 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
 
 def run(arguments: argparse.Namespace) -> int:
     """Repeat or branch, and tell what came of it."""
-    from unmask.rules import Rule
+    from unmask.rules.rule import Rule
     from unmask.trace import Trace
-    from unmask.trace.files import writable
-    from unmask.trace.replay import branch, replay
+    from unmask.trace.recording.files import writable
+    from unmask.trace.recording.replay import branch, replay
 
     if (arguments.branch is None) != (arguments.rule is None):
         raise RequestError("--branch T and --rule RULE go together: from where, and how to go on")
@@ -69,14 +69,14 @@ def _model(trace: Trace, arguments: argparse.Namespace) -> tuple[Denoiser, Token
     """Load the trace's model as it was loaded then."""
     from unmask.models.fingerprint import fingerprint
     from unmask.models.load import find_folder
-    from unmask.source import Source
-    from unmask.tokenizer import Tokenizer
+    from unmask.models.tokenizer import Tokenizer
+    from unmask.text.source import Source
 
     kept: dict[str, Any] = trace.header["model"]
     if "path" not in kept and arguments.model is None:
         raise RequestError(
             f"{trace.name} does not say where its model is; give --model, or use "
-            "unmask.trace.replay.replay(trace, model) in Python"
+            "unmask.trace.recording.replay.replay(trace, model) in Python"
         )
     known = {field.name for field in fields(Source)}
     source = Source(**{"path": "", **{k: v for k, v in kept.items() if k in known}})
@@ -90,7 +90,7 @@ def _model(trace: Trace, arguments: argparse.Namespace) -> tuple[Denoiser, Token
 
 
 def _tell(old: Trace, new: Trace, arguments: argparse.Namespace) -> int:
-    from unmask.trace.replay import difference
+    from unmask.trace.recording.replay import difference
 
     found = difference(old, new)
     assert new.end is not None, "a replay runs to its end"

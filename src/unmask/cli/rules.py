@@ -46,8 +46,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _explained(text: str) -> Iterator[dict[str, object]]:
-    from unmask.explain import explain
-    from unmask.rules import Rule
+    from unmask.rules.rule import Rule
+    from unmask.rules.words import explain
 
     for rule in Rule.expand(text):
         yield {"rule": str(rule), "steps": list(explain(rule))}
@@ -65,8 +65,8 @@ def _as_text(rule: dict[str, object]) -> str:
 
 
 def _table() -> Iterator[str]:
-    from unmask.parts import STAGES, kinds
-    from unmask.recipes import RECIPES
+    from unmask.rules.recipes import RECIPES
+    from unmask.rules.registry import STAGES, kinds
 
     yield "A rule is parts separated by '|':"
     yield "  [credit |] score [| modulators] | selection [| limits] [| revoke]"
@@ -85,8 +85,8 @@ def _table() -> Iterator[str]:
 
 
 def _table_json() -> str:
-    from unmask.parts import kinds, show
-    from unmask.recipes import RECIPES
+    from unmask.rules.recipes import RECIPES
+    from unmask.rules.registry import kinds, show
 
     parts = [
         {

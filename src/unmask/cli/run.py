@@ -15,11 +15,11 @@ from unmask.embedded import NAME
 from unmask.errors import RequestError
 
 if TYPE_CHECKING:
-    from unmask.cli.job import Job
-    from unmask.generate import Answer
-    from unmask.jsonl import AnswerFile, Line
-    from unmask.request import Request
-    from unmask.trace.files import TraceFiles
+    from unmask.decoding.request import Request
+    from unmask.text.answers import Answer
+    from unmask.text.job import Job
+    from unmask.text.jsonl import AnswerFile, Line
+    from unmask.trace.recording.files import TraceFiles
 
 EOS = ("keep", "suppress", "last", "stop", "block", "fill")
 CACHES = ("none", "prefix", "dual", "delayed", "block")
@@ -117,7 +117,7 @@ def _add_output(group: argparse._ArgumentGroup) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Answer one prompt, or many."""
     _check(arguments)
-    from unmask.cli.job import Job
+    from unmask.text.job import Job
 
     if arguments.input is not None:
         _many(Job.of(arguments), arguments)
@@ -166,10 +166,10 @@ def _prompt(given: str | None) -> str:
 
 
 def _one(job: Job, text: str, arguments: argparse.Namespace) -> None:
-    from unmask.generate import generate
-    from unmask.terminal import has_colour
-    from unmask.trace.files import together
-    from unmask.watch import Watch
+    from unmask.cli.terminal import has_colour
+    from unmask.text.answers import generate
+    from unmask.text.watch import Watch
+    from unmask.trace.recording.files import together
 
     request = job.request(job.texts.of_text(text, arguments.seed))
     tokenizer, spec = job.shape.tokenizer, job.shape.spec
@@ -204,8 +204,8 @@ def _summary(answer: Answer) -> str:
 
 
 def _many(job: Job, arguments: argparse.Namespace) -> None:
-    from unmask.generate import generate
-    from unmask.jsonl import AnswerFile, write
+    from unmask.text.answers import generate
+    from unmask.text.jsonl import AnswerFile, write
 
     lines = _lines(job, arguments)
     output = None
@@ -236,7 +236,7 @@ def _traced(
     if arguments.trace is None:
         yield None
         return
-    from unmask.trace.files import TraceFiles, made_folder, writable
+    from unmask.trace.recording.files import TraceFiles, made_folder, writable
 
     path = Path(arguments.trace)
     if lines:
@@ -252,7 +252,7 @@ def _traced(
 
 
 def _lines(job: Job, arguments: argparse.Namespace) -> list[Line]:
-    from unmask.jsonl import read_prompts
+    from unmask.text.jsonl import read_prompts
 
     if arguments.input == "-":
         return read_prompts(sys.stdin.buffer, "stdin", job.texts, arguments.seed)

@@ -13,9 +13,9 @@ from unmask.cli.lab_options import judge_of
 
 if TYPE_CHECKING:
     from unmask.lab.benchmarks import Benchmark
-    from unmask.lab.generations import Generation, Generations
     from unmask.lab.grading import Scorer, Tools
-    from unmask.lab.scores import Marked
+    from unmask.lab.grading.generations import Generation, Generations
+    from unmask.lab.grading.graded_texts import Marked
 
 
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -68,9 +68,9 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
 def run(arguments: argparse.Namespace) -> int:
     """Read, check the grader, grade and report."""
     from unmask.lab.benchmarks import benchmark as named
-    from unmask.lab.generations import read_generations
     from unmask.lab.grading import Tools, Verifier, selftest
-    from unmask.lab.scores import lines, record, summarised
+    from unmask.lab.grading.generations import read_generations
+    from unmask.lab.grading.graded_texts import lines, record, summarised
 
     benchmark = named(arguments.task)
     names = arguments.scorer or [scorer.name for scorer in benchmark.graders]

@@ -17,9 +17,9 @@ from unmask.errors import RequestError
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
-    from unmask.cli.job import Job
     from unmask.server.prepare import Served
     from unmask.server.service import Service
+    from unmask.text.job import Job
 
 KEY = "UNMASK_API_KEY"
 
@@ -98,8 +98,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _run_here(arguments: argparse.Namespace, key: str | None) -> int:
-    from unmask.cli.job import Job
     from unmask.server.run import listen, server_of
+    from unmask.text.job import Job
 
     job = Job.of(arguments)
     served = _served(job, arguments)
@@ -118,9 +118,9 @@ def _run_here(arguments: argparse.Namespace, key: str | None) -> int:
 
 
 def _run_on_cluster(arguments: argparse.Namespace, key: str | None) -> int:
-    from unmask.cli.job import Job
-    from unmask.cluster import Cluster, address_of, joined
+    from unmask.lab.ray.join import Cluster, address_of, joined
     from unmask.server.replicas import serve_on
+    from unmask.text.job import Job
 
     count, threads = arguments.replicas or 1, arguments.threads or 1
     cluster = Cluster(address_of(arguments.ray), count, arguments.device, threads)
@@ -137,7 +137,7 @@ def _run_on_cluster(arguments: argparse.Namespace, key: str | None) -> int:
 
 def service_of(arguments: argparse.Namespace, key: str | None) -> tuple[Service, ASGIApp]:
     """A whole server as these options have it, but for the port; not yet started."""
-    from unmask.cli.job import Job
+    from unmask.text.job import Job
 
     import_all(arguments)
     job = Job.of(arguments)

@@ -56,7 +56,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
 
 def run(arguments: argparse.Namespace) -> int:
     """Plan, test the graders, decode, grade, and print the trials."""
-    from unmask.lab.grid import named_sweeps, read_sweep, sweep_of
+    from unmask.lab.sweep.grid import named_sweeps, read_sweep, sweep_of
 
     if arguments.list:
         for name, about in named_sweeps().items():
@@ -74,11 +74,11 @@ def run(arguments: argparse.Namespace) -> int:
 
 def run_settings(arguments: argparse.Namespace, settings: Any) -> int:
     """Everything after the settings are known; `eval` comes here too."""
-    from unmask.lab.cost import estimate
-    from unmask.lab.run import check_graders
-    from unmask.lab.run import run as run_all
-    from unmask.lab.tables import efficiency_table, plain_table
-    from unmask.lab.work import plan
+    from unmask.lab.sweep.cost import estimate
+    from unmask.lab.sweep.plan import plan
+    from unmask.lab.sweep.run import check_graders
+    from unmask.lab.sweep.run import run as run_all
+    from unmask.lab.sweep.tables import efficiency_table, plain_table
 
     options = options_of(arguments)
     works = plan(settings, options.data)

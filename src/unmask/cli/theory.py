@@ -30,7 +30,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Check and report."""
     from dataclasses import asdict
 
-    from unmask.theory import TOLERANCE, check, lines
+    from unmask.studies.theory import TOLERANCE, check, lines
 
     result = check(arguments.cases, arguments.seed)
     if arguments.json:

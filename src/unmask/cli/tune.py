@@ -53,9 +53,9 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
 def run(arguments: argparse.Namespace) -> int:
     """Halve, then report on held-out examples."""
     from unmask.lab.benchmarks import benchmark
-    from unmask.lab.grid import Setting
+    from unmask.lab.sweep.grid import Setting
     from unmask.lab.tune import candidates, split
-    from unmask.lab.tuner import Tuner
+    from unmask.lab.tune_run import Tuner
 
     blocks = [number_of("block", part) for part in arguments.block.split(",")]
     grid = candidates(arguments.score, arguments.selection, blocks, _lams(arguments.lam))

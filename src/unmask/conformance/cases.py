@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from unmask.request import Eos, Settings
-from unmask.rules import Rule
-from unmask.select import Threshold
-from unmask.weights import PositionCalibration
+from unmask.decoding.request import Eos, Settings
+from unmask.rules.modulators import PositionCalibration
+from unmask.rules.rule import Rule
+from unmask.rules.select import Threshold
 
 EOS, EOT = 59, 58  # of the toy denoisers
 SCORES = {"maskgit_plus": "confidence", "topk_margin": "margin", "entropy": "entropy"}

@@ -12,18 +12,18 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from unmask.caches import Cached
 from unmask.conformance.cases import SCORES, KnownDifference, NotOffered
 from unmask.conformance.report import Report
+from unmask.decoding.loop import decode_steps
+from unmask.decoding.request import Eos, Settings, prompt_request
+from unmask.decoding.sampling import Sampling
 from unmask.errors import UnmaskError
-from unmask.loop import decode_steps
-from unmask.models.base import Denoiser, ModelSpec
-from unmask.models.guided import Guided
+from unmask.models.caches import Cached
+from unmask.models.denoiser import Denoiser, ModelSpec
 from unmask.models.load import Loaded, load
 from unmask.models.transformer import block_causal
-from unmask.request import Eos, Settings, prompt_request
-from unmask.rules import Rule
-from unmask.sampling import Sampling
+from unmask.models.wrappers.guided import Guided
+from unmask.rules.rule import Rule
 
 TOLERANCE = 2e-4  # of float32 logits
 

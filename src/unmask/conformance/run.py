@@ -15,11 +15,11 @@ from unmask.conformance.cases import EOS, KnownDifference, NotOffered, Plan, pla
 from unmask.conformance.models import folders, run_model
 from unmask.conformance.report import Report
 from unmask.conformance.units import check_units
+from unmask.decoding.loop import decode_steps
+from unmask.decoding.request import prompt_request
+from unmask.decoding.results import Step
 from unmask.errors import UnmaskError
-from unmask.loop import decode_steps
 from unmask.models import Denoiser, Guided, LookupDenoiser, ModelSpec
-from unmask.request import prompt_request
-from unmask.results import Step
 
 MASK, VOCABULARY = 60, 61  # of the toy denoisers
 DTYPES = (torch.float64, torch.float32)

@@ -14,13 +14,13 @@ import torch
 from torch import Tensor
 
 from unmask.conformance.report import Report
+from unmask.decoding.sampling import gumbel_max
+from unmask.kernels.reduce import Previous, reduce
 from unmask.models import Canvas, LookupDenoiser, ModelSpec, from_function
-from unmask.parts import kind_named
-from unmask.reduce import Previous, reduce
-from unmask.sampling import gumbel_max
-from unmask.schedules import Static, Timesteps
-from unmask.stability import Stability
-from unmask.view import ABSENT, BOTH_KL, Progress, Scores, View
+from unmask.rules.registry import kind_named
+from unmask.rules.schedules import Static, Timesteps
+from unmask.rules.stability import Stability
+from unmask.rules.view import ABSENT, BOTH_KL, Progress, Scores, View
 
 
 def check_units(folder: Path, report: Report) -> None:

@@ -11,16 +11,16 @@ from pathlib import Path
 
 import torch
 
+from unmask.decoding.loop import Batch
+from unmask.decoding.request import Settings, prompt_request
 from unmask.embedded.cells import TOP, Cell
+from unmask.embedded.tasks import TASKS, Problem, Split
 from unmask.errors import LabError
-from unmask.loop import Batch
-from unmask.models.base import ModelSpec
+from unmask.models.denoiser import ModelSpec
 from unmask.models.load import load
-from unmask.models.remembered import Remembered
-from unmask.request import Settings, prompt_request
-from unmask.rules import Rule
-from unmask.tasks import TASKS, Problem, Split
-from unmask.tokenizer import Tokenizer
+from unmask.models.tokenizer import Tokenizer
+from unmask.models.wrappers.memoised import Remembered
+from unmask.rules.rule import Rule
 
 AT_ONCE = 50  # problems; each goes through all cells together
 

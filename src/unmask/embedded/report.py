@@ -10,8 +10,8 @@ from typing import Any
 
 from unmask.embedded.cells import Cell
 from unmask.embedded.compare import Outcome, Outcomes, Series
-from unmask.plots import Curve, Point
-from unmask.stats import Interval, Paired, paired, wilson
+from unmask.lab.figures.plots import Curve, Point
+from unmask.lab.stats import Interval, Paired, paired, wilson
 
 
 @dataclass(frozen=True)

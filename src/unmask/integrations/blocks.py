@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from unmask.decoding.request import infill_request
+from unmask.decoding.rows import Rows
 from unmask.integrations.options import Options
-from unmask.models.base import Canvas, Hidden, ModelSpec, ship
-from unmask.request import infill_request
-from unmask.rows import Rows
+from unmask.models.denoiser import Canvas, Hidden, ModelSpec, ship
 
 _KEYS = itertools.count()
 

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from unmask.decoding.request import Settings
+from unmask.decoding.sampling import Sampling
 from unmask.errors import RequestError, UnknownName
-from unmask.models.base import ModelSpec
-from unmask.request import Settings
-from unmask.rules import Rule
-from unmask.sampling import Sampling
+from unmask.models.denoiser import ModelSpec
+from unmask.rules.rule import Rule
 
 _NUMBER, _WHOLE, _TEXT, _SWITCH = "a number", "a whole number", "a text", "true or false"
 KEYS = {

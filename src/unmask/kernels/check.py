@@ -10,7 +10,7 @@ from torch import Tensor
 
 from unmask.kernels import reference
 from unmask.kernels.common import NO_HISTORY, UNIFORM, Kernel, Rows
-from unmask.view import BOTH_KL
+from unmask.rules.view import BOTH_KL
 
 VOCABULARY = 45  # no multiple of anything that a kernel reads at once
 DTYPES = (torch.float32, torch.bfloat16, torch.float16)

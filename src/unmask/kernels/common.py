@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from unmask.view import ABSENT, KL
+from unmask.rules.view import ABSENT, KL
 
 CHUNK_ELEMENTS = 1 << 17  # float32 elements of a chunk: 0.5 MB stays in a cache (GPU: 128 MB)
 

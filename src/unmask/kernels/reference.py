@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from unmask.kernels.common import NO_HISTORY, UNIFORM, Rows, Stats, chunks, working_dtype
-from unmask.view import ABSENT, KL
+from unmask.rules.view import ABSENT, KL
 
 _PIECE = 1024  # torch splits a long sum over threads when it is alone, but never one this short
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from unmask.errors import LabError
-from unmask.stats import Interval
+from unmask.lab.stats import Interval
 
 ALPHA = 3.0  # how fast the weight falls with lost accuracy
 MOST_LOST = 5.0  # points below the slowest one, before a point is dropped

@@ -9,9 +9,9 @@ from statistics import fmean
 from typing import Any
 
 from unmask.errors import LabError
-from unmask.lab.store import Row
-from unmask.lab.trial import Trial
-from unmask.stats import Interval, Mean, Paired, bootstrap_mean, paired, wilson
+from unmask.lab.stats import Interval, Mean, Paired, bootstrap_mean, paired, wilson
+from unmask.lab.sweep.store import Row
+from unmask.lab.sweep.trial import Trial
 
 
 @dataclass(frozen=True)

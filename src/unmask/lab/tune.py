@@ -11,8 +11,8 @@ from typing import Generic, TypeVar
 from unmask.errors import LabError
 from unmask.lab.aup import Point, aup
 from unmask.lab.benchmarks import Example
-from unmask.lab.grid import Setting
 from unmask.lab.summary import Summary
+from unmask.lab.sweep.grid import Setting
 
 LAMS = (0.0, 0.5, 1.0, 5.0, 15.0, 30.0)
 KNOBS = {

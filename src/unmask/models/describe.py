@@ -12,12 +12,12 @@ import torch
 from unmask import embedded
 from unmask.errors import ModelError
 from unmask.models.architecture import Architecture
-from unmask.models.base import ModelSpec
 from unmask.models.checkpoint import KEPT_IN_FLOAT32, Checkpoint, open_file, read_json
 from unmask.models.config import Config
+from unmask.models.denoiser import ModelSpec
 from unmask.models.families import Family, family_of
+from unmask.models.tokenizer import Tokenizer
 from unmask.models.transformer import Transformer
-from unmask.tokenizer import Tokenizer
 
 _STORED = {"F32": "float32", "BF16": "bfloat16", "F16": "float16", "F64": "float64"}
 

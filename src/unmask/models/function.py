@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from unmask.errors import ModelError
-from unmask.models.base import Canvas, Hidden, ModelSpec, read_at, ship
+from unmask.models.denoiser import Canvas, Hidden, ModelSpec, read_at, ship
 
 
 class FunctionDenoiser:

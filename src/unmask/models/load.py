@@ -16,8 +16,8 @@ from unmask.models.checkpoint import Checkpoint
 from unmask.models.describe import describe
 from unmask.models.families import Family
 from unmask.models.pretrained import Pretrained
+from unmask.models.tokenizer import Tokenizer
 from unmask.models.transformer import Transformer
-from unmask.tokenizer import Tokenizer
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from unmask.models.architecture import Architecture
-from unmask.models.base import Canvas, Hidden, ModelSpec, read_at, ship
+from unmask.models.denoiser import Canvas, Hidden, ModelSpec, read_at, ship
 from unmask.models.function import by_length
 from unmask.models.transformer import KeyValues, Transformer, block_causal
 

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from unmask.errors import RequestError
 
-FORMAT = 1  # of the traces that the page reads, as unmask.trace.codec has it
+FORMAT = 1  # of the traces that the page reads, as unmask.trace.recording.codec has it
 GZIP = 31  # zlib's window bits for a gzip stream
 GENERATOR = '<meta name="generator" content="unmask page">'
 _IMPORT = re.compile(r'^import \{[^}]*\} from "\./(\w+\.js)";\n', re.MULTILINE)

@@ -12,10 +12,10 @@ from time import perf_counter
 
 import torch
 
+from unmask.decoding.loop import Batch, Failure
+from unmask.decoding.results import Result, Step
 from unmask.errors import RuleError
-from unmask.loop import Batch, Failure
-from unmask.models.base import Denoiser
-from unmask.results import Result, Step
+from unmask.models.denoiser import Denoiser
 from unmask.server.tasks import Closing, Full, Outcome, Task
 
 LOG = logging.getLogger("unmask.server")

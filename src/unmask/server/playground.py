@@ -10,11 +10,11 @@ from fastapi.staticfiles import StaticFiles
 from starlette.responses import FileResponse, Response
 
 from unmask import embedded, page
-from unmask.recipes import RECIPES
-from unmask.rules import Rule
+from unmask.rules.recipes import RECIPES
+from unmask.rules.rule import Rule
 from unmask.server.errors import ApiError
 from unmask.server.prepare import Served
-from unmask.trace.records import without_swd
+from unmask.trace.recording.records import without_swd
 
 STATIC = Path(__file__).parent / "static"
 PARTS = {file.name: file for kind in ("*.js", "*.css") for file in page.FOLDER.glob(kind)}

@@ -6,16 +6,16 @@ import warnings
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from unmask.asked import Asked, Decoding, doubts, recipe_of
+from unmask.decoding.options import Asked, Decoding, doubts, recipe_of
+from unmask.decoding.request import Request
+from unmask.decoding.sampling import Sampling
 from unmask.errors import RequestError, UnmaskError
-from unmask.generate import Prompt, count_masks
 from unmask.models.describe import Description
-from unmask.request import Request
-from unmask.sampling import Sampling
 from unmask.server.errors import ApiError, wrong_request
 from unmask.server.limits import Limits
 from unmask.server.rules import rule_of_request
 from unmask.server.schema import ChatRequest, CompletionRequest
+from unmask.text.answers import Prompt, count_masks
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from typing import Any
 
 from starlette.types import ASGIApp
 
-from unmask.cluster import Slots
 from unmask.errors import RequestError
+from unmask.lab.ray.join import Slots
 from unmask.server.run import listen
 from unmask.server.service import Service
 from unmask.server.traces import Piece, followed

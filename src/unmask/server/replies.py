@@ -10,7 +10,7 @@ from uuid import uuid4
 
 from pydantic import BaseModel, Field
 
-from unmask.server.answers import Ending
+from unmask.server.choices import Ending
 
 Reason = Literal["stop", "length"]
 

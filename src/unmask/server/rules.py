@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from unmask.errors import RuleError
-from unmask.notation import read
-from unmask.parts import Kind
-from unmask.recipes import RECIPES
-from unmask.rules import Rule
+from unmask.rules.notation import read
+from unmask.rules.recipes import RECIPES
+from unmask.rules.registry import Kind
+from unmask.rules.rule import Rule
 
 MOST_PARTS = 8
 MOST_WHOLE = 4096  # of a knob that counts: steps, positions

@@ -8,8 +8,8 @@ from collections.abc import Awaitable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from unmask.models.base import Denoiser
-from unmask.server.answers import Choice, Ending, choices_of
+from unmask.models.denoiser import Denoiser
+from unmask.server.choices import Choice, Ending, choices_of
 from unmask.server.engine import Engine
 from unmask.server.errors import ApiError
 from unmask.server.metrics import Metrics

@@ -10,13 +10,13 @@ from typing import Any
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from unmask.server.answers import Choice, Ending
-from unmask.server.canvas import Snapshots
+from unmask.server.choices import Choice, Ending
 from unmask.server.engine import LOG
 from unmask.server.errors import ApiError, failed_row
+from unmask.server.reader import Frame
 from unmask.server.replies import Reply
+from unmask.server.snapshots import Snapshots
 from unmask.server.tasks import Outcome
-from unmask.server.texts import Frame
 
 DONE = b"data: [DONE]\n\n"
 GONE = "unmask.gone"  # in a request's scope, once its client has left

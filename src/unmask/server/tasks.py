@@ -8,8 +8,8 @@ from threading import Lock
 from time import perf_counter
 from typing import Protocol
 
-from unmask.request import Request
-from unmask.results import Result, Step
+from unmask.decoding.request import Request
+from unmask.decoding.results import Result, Step
 
 
 class Full(Exception):  # noqa: N818  (as queue.Full)

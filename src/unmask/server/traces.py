@@ -10,10 +10,10 @@ from io import BytesIO
 from threading import Lock
 from typing import BinaryIO, NamedTuple
 
-from unmask.request import Request
-from unmask.results import Result, Step
+from unmask.decoding.request import Request
+from unmask.decoding.results import Result, Step
 from unmask.trace import Tracer
-from unmask.trace.recording import text_of
+from unmask.trace.recording.record import text_of
 
 MEDIA_TYPE, SUFFIX = "application/gzip", ".trace"
 POLL = 0.05  # seconds between two looks at a trace that is being written

@@ -1,7 +1,7 @@
 """Traces: every step of one run in a file, read back, replayed, told and drawn."""
 
-from unmask.trace.reading import Moment, Trace
-from unmask.trace.recording import record
-from unmask.trace.tracer import Tracer
+from unmask.trace.recording.reading import Moment, Trace
+from unmask.trace.recording.record import record
+from unmask.trace.recording.tracer import Tracer
 
 __all__ = ["Moment", "Trace", "Tracer", "record"]

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from unmask.plots import COLOURS, Array, Label, add_legend, sheet, stroke, write_labels
-from unmask.trace.causes import swd_of
-from unmask.trace.codec import TraceError
-from unmask.trace.reading import Trace
-from unmask.trace.spelling import number, quoted
-from unmask.trace.timeline import Look, Timeline
+from unmask.lab.figures.plots import COLOURS, Array, Label, add_legend, sheet, stroke, write_labels
+from unmask.trace.recording.codec import TraceError
+from unmask.trace.recording.reading import Trace
+from unmask.trace.story.format import number, quoted
+from unmask.trace.story.timeline import Look, Timeline
+from unmask.trace.story.why_step import swd_of
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

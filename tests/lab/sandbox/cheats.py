@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hostile import FAILED, PASSED, Hostile
+from tests.lab.sandbox.hostile import FAILED, PASSED, Hostile
 
 CHEATS = [
     Hostile(

@@ -12,10 +12,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from cheats import CHEATS, ESCAPES
-from hostile import CONTROLS, ENDS, PROCESSES, RESOURCES, Hostile
-from sandboxes import BACKENDS, QUICK, children, judged, sandbox_or_skip
 
+from tests.lab.sandbox.cheats import CHEATS, ESCAPES
+from tests.lab.sandbox.hostile import CONTROLS, ENDS, PROCESSES, RESOURCES, Hostile
+from tests.lab.sandbox.sandboxes import BACKENDS, QUICK, children, judged, sandbox_or_skip
 from unmask.lab.sandbox import Program, confine, landlock
 from unmask.lab.sandbox.seccomp import refusals
 

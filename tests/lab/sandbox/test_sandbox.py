@@ -11,12 +11,12 @@ import sys
 import time
 from collections.abc import Callable
 from itertools import count, islice
-from pathlib import Path
 from threading import Thread
 
 import pytest
-from sandboxes import BACKENDS, QUICK, children, judged, sandbox_or_skip
 
+from tests.lab.sandbox.sandboxes import BACKENDS, QUICK, children, judged, sandbox_or_skip
+from tests.paths import ROOT
 from unmask.lab import sandbox as package
 from unmask.lab.sandbox import (
     Limits,
@@ -31,7 +31,7 @@ from unmask.lab.sandbox import (
 from unmask.lab.sandbox import sandbox as module
 from unmask.lab.sandbox.processes import descendants
 
-ROOT = os.geteuid() == 0
+AS_ROOT = os.geteuid() == 0
 
 
 @pytest.fixture(params=BACKENDS)
@@ -60,7 +60,7 @@ def path(monkeypatch, tmp_path):
 
 
 def test_without_bubblewrap_the_fallback_is_loud_and_needs_leave_as_root(path):
-    if ROOT:
+    if AS_ROOT:
         with pytest.raises(SandboxError, match=r"bwrap\) is not installed: as root.*allow_unsand"):
             Sandbox()
     else:
@@ -215,7 +215,7 @@ def test_one_sandbox_serves_many_threads(any_sandbox):
 
 def test_the_example_of_the_docs_runs(any_sandbox, monkeypatch, capsys):
     monkeypatch.setattr(package, "Sandbox", lambda: any_sandbox)
-    page = Path(__file__).parents[3] / "docs/sandbox.md"
+    page = ROOT / "docs/sandbox.md"
     example, *others = re.findall(r"```py\n(.*?)```", page.read_text(), re.DOTALL)
     assert not others
     exec(example, {})

@@ -9,11 +9,11 @@ from typing import Any
 
 from torch import Tensor
 
+from unmask.decoding.request import MOST
 from unmask.errors import RequestError
 from unmask.integrations.blocks import Blocks, Seat
 from unmask.integrations.options import Options
 from unmask.integrations.sglang import OTHERS
-from unmask.request import MOST
 
 try:
     from sglang.srt.dllm.algorithm.base import DllmAlgorithm

@@ -13,7 +13,7 @@ from unmask.errors import ModelError
 from unmask.integrations.options import Options
 from unmask.integrations.sglang import NAME, OTHERS
 from unmask.models.describe import Description
-from unmask.rules import Rule
+from unmask.rules.rule import Rule
 
 
 @dataclass(frozen=True)

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from unmask.embedded.tasks import TASKS, Split
 from unmask.lab.benchmarks.base import Benchmark
 from unmask.lab.benchmarks.example import Example
 from unmask.lab.benchmarks.preset import Decoding, Preset, table
 from unmask.lab.grading.response import Response
 from unmask.lab.grading.scorer import Ruling, Scorer
 from unmask.lab.grading.tools import Tools
-from unmask.tasks import TASKS, Split
 
 COUNT = 200  # of each task
 PRESETS = table(
     Preset(
         name="own",
-        source="unmask.tasks",
+        source="unmask.embedded.tasks",
         exact="own",
         decoding=Decoding(length=48, block=16),
         turns=(("user", "{{prompt}}"),),

@@ -6,7 +6,7 @@ from itertools import groupby
 from random import Random
 from typing import NamedTuple
 
-from unmask.tasks.grids import LATIN, SUDOKU
+from unmask.embedded.tasks.grids import LATIN, SUDOKU
 
 Cells = list[list[str]]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from html import escape
 
-from unmask.plots import COLOURS, GREYS
+from unmask.lab.figures.plots import COLOURS, GREYS
 
 # Hex colours of the plots and what the page calls them, so that they follow light and dark.
 NAMES = {

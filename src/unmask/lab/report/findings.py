@@ -7,13 +7,13 @@ from functools import cached_property
 from typing import Any
 
 from unmask.lab.paper import Published, inconsistencies
-from unmask.lab.report.areas import Contest, contests
-from unmask.lab.report.beside import counterpart_of, figures
+from unmask.lab.report.aup_curves import Contest, contests
 from unmask.lab.report.gather import Results
 from unmask.lab.report.pairs import Comparisons, compare
 from unmask.lab.report.panels import Exam, Setting, exams_of, settings_of
+from unmask.lab.report.paper_columns import counterpart_of, figures
 from unmask.lab.summary import Summary
-from unmask.lab.trial import Trial
+from unmask.lab.sweep.trial import Trial
 
 FORMAT = 1
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from unmask.errors import LabError
-from unmask.lab.store import Row, Store
 from unmask.lab.summary import Summary
-from unmask.lab.trial import Trial
+from unmask.lab.sweep.store import Row, Store
+from unmask.lab.sweep.trial import Trial
 
 HEAVY = ("text", "ids")  # what a report has no use for, and what fills the memory
 

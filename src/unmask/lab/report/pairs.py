@@ -8,10 +8,10 @@ from typing import Any
 
 from unmask.errors import UnknownName
 from unmask.lab.report.blocks import Tone
-from unmask.lab.report.reading import read
+from unmask.lab.report.rule_columns import read
+from unmask.lab.stats import Paired, holm
 from unmask.lab.summary import Comparison, Summary, why_not
-from unmask.rules import Rule
-from unmask.stats import Paired, holm
+from unmask.rules.rule import Rule
 
 
 @dataclass(frozen=True)

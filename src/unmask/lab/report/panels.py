@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 
 from unmask.lab.paper import TASKS
-from unmask.lab.report.reading import FAMILIES, Reading, read, sortable
+from unmask.lab.report.rule_columns import FAMILIES, Reading, read, sortable
 from unmask.lab.summary import Summary
-from unmask.lab.trial import Trial
+from unmask.lab.sweep.trial import Trial
 
 USUAL = {"eb": "0.1", "threshold": "0.9", "top": "1", "klass": "0.9"}  # the paper's knobs
 POLICIES = {"keep": "EOS kept", "suppress": "EOS suppressed", "last": "EOS last"}

@@ -7,15 +7,15 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from unmask.facets import Facet, accuracy_bars, accuracy_over_knob
+from unmask.lab.figures.panels import Facet, accuracy_bars, accuracy_over_knob
+from unmask.lab.figures.plots import Curve, Point, accuracy_against_forwards
 from unmask.lab.report.blocks import Picture
 from unmask.lab.report.findings import Findings
 from unmask.lab.report.panels import Panel, Setting, exams_of, panels, usual_knobs
-from unmask.lab.report.reading import SCORES, Reading, read, sortable
+from unmask.lab.report.rule_columns import SCORES, Reading, read, sortable
 from unmask.lab.report.wording import clean, percent
 from unmask.lab.summary import Summary
-from unmask.parts import kind_named, show
-from unmask.plots import Curve, Point, accuracy_against_forwards
+from unmask.rules.registry import kind_named, show
 
 LEAST_LAMS = 3  # two are a difference, which the tables show better
 

@@ -6,12 +6,12 @@ from dataclasses import replace
 from itertools import groupby
 
 from unmask.lab.report.about import whose
-from unmask.lab.report.beside import SIZES, why_not_the_papers
 from unmask.lab.report.blocks import Block, Section, Text
 from unmask.lab.report.findings import Findings, Model
 from unmask.lab.report.pairs import pair_of
 from unmask.lab.report.panels import Exam, Panel, panels
-from unmask.lab.report.reading import Reading, read
+from unmask.lab.report.paper_columns import SIZES, why_not_the_papers
+from unmask.lab.report.rule_columns import Reading, read
 from unmask.lab.report.score_table import Entry, Line, score_table
 from unmask.lab.summary import Summary, why_not
 

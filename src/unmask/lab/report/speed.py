@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from unmask.lab.report.areas import Contest, Scored
+from unmask.lab.report.aup_curves import Contest, Scored
 from unmask.lab.report.blocks import Block, Cell, Column, Items, Section, Table, Text
 from unmask.lab.report.findings import Findings
 from unmask.lab.report.panels import Setting

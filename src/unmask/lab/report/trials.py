@@ -6,7 +6,7 @@ from unmask.lab.paper import LLADA, efficiency
 from unmask.lab.report.blocks import Block, Cell, Section, Table, Text, cells, columns
 from unmask.lab.report.findings import Findings, Model
 from unmask.lab.report.panels import Exam, Setting
-from unmask.lab.report.reading import read
+from unmask.lab.report.rule_columns import read
 from unmask.lab.report.wording import gigabytes, number, percent, seconds, share, span
 from unmask.lab.summary import Summary
 

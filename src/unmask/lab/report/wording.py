@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterable
 
-from unmask.stats import Interval
+from unmask.lab.stats import Interval
 
 NONE = "–"
 

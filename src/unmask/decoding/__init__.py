@@ -1,0 +1,1 @@
+"""The decoding loop: requests in, steps and results out."""

@@ -1,0 +1,179 @@
+"""What to decode and how: checked before the first forward pass."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor
+
+from unmask.decoding.sampling import Sampling
+from unmask.errors import RequestError, UnknownName
+from unmask.models.denoiser import ModelSpec
+from unmask.rules.rule import Rule
+
+MOST = 2**20  # positions, steps or blocks: far beyond any model's context
+Eos = Literal["keep", "suppress", "last", "stop", "block", "fill"]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to decode; rows with equal settings share one decision.
+
+    Args:
+        rule: what to commit in each step.
+        block: positions per block, left to right; None decodes the full window at once.
+        eos: what the end-of-text token means.
+            keep: nothing special. suppress: never predicted. last: ranked after all other tokens.
+            stop: the row is finished once everything before its first EOS is fixed.
+            block: finished with the block that holds the first EOS (dInfer).
+            fill: after each step everything behind the first EOS becomes EOS (Fast-dLLM).
+        sampling: how tokens are drawn.
+        steps: finish within this many forwards, committing more per step where needed.
+        allow_mask: let the model predict the mask token; nobody wants that but for comparison.
+        history: compare with so many of the likeliest tokens of the last forward and the mass of
+            the others, instead of keeping all its logits: less memory, and a KL that may be too
+            low by what `Result.kl_error` says.
+    """
+
+    rule: Rule
+    block: int | None = None
+    eos: Eos = "keep"
+    sampling: Sampling = field(default_factory=Sampling)
+    steps: int | None = None
+    allow_mask: bool = False
+    history: int | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.sampling, Sampling):
+            raise RequestError(
+                f"sampling must be a Sampling(temperature, ...), got {self.sampling!r}"
+            )
+        if not isinstance(self.rule, Rule):
+            raise RequestError(f"rule must be a Rule, such as Rule.parse(text), got {self.rule!r}")
+        _check_whole(block=self.block, steps=self.steps, history=self.history)
+        if self.block is not None and self.block < 1:
+            raise RequestError(
+                f"block must be >= 1, or left out for the full window, got {self.block}"
+            )
+        if self.steps is not None and self.steps < 1:
+            raise RequestError(f"steps must be >= 1, or left out for no limit, got {self.steps}")
+        if self.history is not None and self.history < 1:
+            raise RequestError(
+                f"history must keep >= 1 token, or be left out to keep all, got {self.history}"
+            )
+        if self.history is not None and self.rule.needs.drift:
+            raise RequestError(
+                "revoke compares with all logits at commit; leave out history, or revoke"
+            )
+        if self.eos not in get_args(Eos):
+            raise UnknownName("EOS policy", str(self.eos), get_args(Eos))
+
+
+@dataclass(frozen=True)
+class Request:
+    """One canvas to fill: token ids with masks wherever the model should write."""
+
+    canvas: Tensor  # [L] int64
+    settings: Settings
+    seed: int = 0
+    length: int | None = None  # how much of the answer is wanted; None: all of it
+
+
+def prompt_request(
+    spec: ModelSpec, prompt: Sequence[int] | Tensor, length: int, settings: Settings, seed: int = 0
+) -> Request:
+    """A prompt followed by `length` masks."""
+    ids = _checked_ids(spec, prompt)
+    _check_whole(length=length)
+    if length < 1:
+        raise RequestError(f"length must be >= 1, got {length}")
+    if len(ids) == 0:
+        raise RequestError("the prompt is empty; give at least one token id (for example BOS)")
+    held = (ids == spec.mask_id).nonzero()
+    if len(held):
+        raise RequestError(
+            f"the prompt already holds mask id {spec.mask_id} at position {int(held[0])}; "
+            "it would be overwritten; use infill to fill masks inside a text"
+        )
+    end = len(ids) + length
+    if spec.block is not None:  # a block-causal model fills whole blocks
+        end = -(-end // spec.block) * spec.block
+    masks = ids.new_full((end - len(ids),), spec.mask_id)
+    return _checked(spec, Request(torch.cat([ids, masks]), settings, seed, length))
+
+
+def infill_request(
+    spec: ModelSpec, canvas: Sequence[int] | Tensor, settings: Settings, seed: int = 0
+) -> Request:
+    """A canvas with masks anywhere: before, between and after fixed tokens."""
+    ids = _checked_ids(spec, canvas)
+    if not bool((ids == spec.mask_id).any()):
+        raise RequestError(
+            f"the canvas holds no mask (id {spec.mask_id}); there is nothing to fill"
+        )
+    return _checked(spec, Request(ids, settings, seed))
+
+
+def _check_whole(**numbers: int | None) -> None:
+    for name, number in numbers.items():
+        if number is not None and (not isinstance(number, int) or isinstance(number, bool)):
+            raise RequestError(f"{name} must be a whole number, got {number!r}")
+        if number is not None and name != "seed" and number > MOST:
+            raise RequestError(f"{name} must be at most {MOST}, got {number}")
+
+
+def _checked_ids(spec: ModelSpec, given: Sequence[int] | Tensor) -> Tensor:
+    try:
+        ids = torch.as_tensor(given)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise RequestError(f"token ids must be a flat list of whole numbers: {error}") from None
+    whole = not (ids.dtype.is_floating_point or ids.dtype.is_complex or ids.dtype == torch.bool)
+    if ids.ndim != 1 or (len(ids) and not whole):
+        raise RequestError(
+            f"token ids must be a flat list of whole numbers, got {ids.dtype} of shape "
+            f"{tuple(ids.shape)}"
+        )
+    ids = ids.long()
+    unknown = ((ids < 0) | (ids >= spec.vocab_size)).nonzero()
+    if len(unknown):
+        place = int(unknown[0])
+        raise RequestError(
+            f"unknown token id {int(ids[place])} at position {place}; {spec.name} knows "
+            f"0..{spec.vocab_size - 1}"
+        )
+    return ids.clone()
+
+
+def _checked(spec: ModelSpec, request: Request) -> Request:
+    settings = request.settings
+    _check_whole(seed=request.seed)
+    if not 0 <= request.seed < 2**63:
+        raise RequestError(f"seed must be in [0, 2^63), got {request.seed}")
+    if spec.block is not None and settings.block not in (None, spec.block):
+        raise RequestError(
+            f"{spec.name} attends in blocks of {spec.block}, so it decodes in them, not in blocks "
+            f"of {settings.block}; load it with another block to change both"
+        )
+    holes = (request.canvas == spec.mask_id).nonzero()[:, 0]
+    length = int(holes[-1] - holes[0]) + 1
+    if settings.block is not None and settings.block > length:
+        raise RequestError(
+            f"block {settings.block} is larger than the answer of {length} positions; "
+            "use a smaller block, or leave it out for the full window"
+        )
+    grid, block = (0, spec.block) if spec.block else (int(holes[0]), settings.block or length)
+    blocks = len(torch.unique((holes - grid) // block))
+    if settings.steps is not None and settings.steps < blocks:
+        raise RequestError(
+            f"steps {settings.steps} is too few for {blocks} blocks, which take a forward each; "
+            "give more steps or a larger block"
+        )
+    for part in settings.rule.parts:
+        if hasattr(part, "check_model"):
+            part.check_model(spec)
+    if settings.eos != "keep" and spec.eos_id is None:
+        raise RequestError(f"eos={settings.eos!r} needs an EOS token, and {spec.name} has none")
+    return request

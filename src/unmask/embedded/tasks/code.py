@@ -1,0 +1,173 @@
+"""Small Python functions from a specification, run against tests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+from unmask.embedded.tasks.interpreter import ProgramError, call, parse
+from unmask.embedded.tasks.problem import Problem, Task
+from unmask.embedded.tasks.vocabulary import FUNCTIONS
+
+_NUMBERS = (-7, -2, 0, 1, 3, 4, 10)
+_LISTS = ([3, -1, 4], [8, 2, 5, 6, 7], [-4, -3], [9], [1, 12, 1, 7, -6, 2], [11, 0, 10])
+
+
+@dataclass(frozen=True)
+class Operation:
+    """A step of a specification: in words, as an expression of {0}, and as a function."""
+
+    told: str
+    code: str
+    apply: Callable[[Any], Any]
+    compound: bool = True  # whether its code needs brackets inside a product
+
+
+def draw(random: Random) -> Problem:
+    """A chain of sums, a choice, or a pipeline over a list."""
+    kind = random.random()
+    if kind < 0.5:
+        return _chain(random)
+    return _choice(random) if kind < 0.7 else _pipeline(random)
+
+
+def solved(problem: Problem, text: str) -> bool:
+    """Whether the text defines the asked function and all its tests pass."""
+    name, tests = problem.facts
+    try:
+        program = parse(text)
+        return all(_same(call(program, name, given), wanted) for given, wanted in tests)
+    except ProgramError:
+        return False
+
+
+def _same(found: Any, wanted: Any) -> bool:
+    """Whether two numbers, or lists of them, are equal; True is no number."""
+    return repr(found) == repr(wanted)
+
+
+def _arithmetic(random: Random) -> Operation:
+    n = random.randint(2, 9)
+    return random.choice(
+        (
+            Operation(f"add {n}", f"{{0}} + {n}", lambda x: x + n),
+            Operation(f"subtract {n}", f"{{0}} - {n}", lambda x: x - n),
+            Operation(f"multiply by {n}", f"{{0}} * {n}", lambda x: x * n, compound=False),
+            Operation("square", "{0} * {0}", lambda x: x * x, compound=False),
+            Operation("negate", "-{0}", lambda x: -x, compound=False),
+        )
+    )
+
+
+def _chain(random: Random) -> Problem:
+    """Two or three sums, one after the other, as statements, one expression or a lambda."""
+    steps = [_arithmetic(random) for _ in range(random.choice((2, 2, 3)))]
+    name = random.choice(FUNCTIONS)
+    style = random.randrange(3)
+    if style == 0:
+        lines = "".join(f"\n    x = {step.code.format('x')}" for step in steps)
+        answer = f"def {name}(x):{lines}\n    return x"
+    else:
+        inner = _nested(steps)
+        answer = f"def {name}(x): return {inner}" if style == 1 else f"{name} = lambda x: {inner}"
+    tests = [(x, _applied(steps, x)) for x in _NUMBERS]
+    return _problem(name, "x", [step.told for step in steps], answer, tests)
+
+
+def _nested(steps: list[Operation]) -> str:
+    """All steps as one expression, with brackets where they are needed."""
+    code, atom = "x", True
+    for place, step in enumerate(steps):
+        grows = not step.compound  # a product or a sign binds tighter than the sum inside it
+        if grows and not atom:
+            code = f"({code})"
+        code = step.code.format(code)
+        atom = False
+        if place + 1 < len(steps) and steps[place + 1].told == "square":
+            code, atom = f"({code})", True
+    return code
+
+
+def _applied(steps: list[Operation], x: Any) -> Any:
+    for step in steps:
+        x = step.apply(x)
+    return x
+
+
+def _choice(random: Random) -> Problem:
+    """One sum if the number is large or small, another if not."""
+    then, other = _arithmetic(random), _arithmetic(random)
+    while other.told == then.told:
+        other = _arithmetic(random)
+    n, above = random.randint(0, 9), random.random() < 0.5
+    name = random.choice(FUNCTIONS)
+    test = f"x {'>' if above else '<'} {n}"
+    yes, no = then.code.format("x"), other.code.format("x")
+    style = random.randrange(3)
+    if style == 0:
+        answer = f"def {name}(x):\n    if {test}:\n        return {yes}\n    return {no}"
+    elif style == 1:
+        answer = f"def {name}(x):\n    return {yes} if {test} else {no}"
+    else:
+        answer = f"def {name}(x): return {yes} if {test} else {no}"
+    told = [f"if x is {'above' if above else 'below'} {n} {then.told}", f"else {other.told}"]
+    numbers = sorted({*_NUMBERS, n - 1, n, n + 1})
+    tests = [(x, (then if (x > n if above else x < n) else other).apply(x)) for x in numbers]
+    return _problem(name, "x", told, answer, tests)
+
+
+def _filter(random: Random) -> Operation:
+    n = random.randint(0, 9)
+    return random.choice(
+        (
+            Operation("keep even", "{0} % 2 == 0", lambda x: x % 2 == 0),
+            Operation("keep odd", "{0} % 2 == 1", lambda x: x % 2 == 1),
+            Operation(f"keep above {n}", f"{{0}} > {n}", lambda x: x > n),
+            Operation(f"keep below {n}", f"{{0}} < {n}", lambda x: x < n),
+        )
+    )
+
+
+_ENDS = (
+    Operation("sum", "sum({0})", sum),
+    Operation("count", "len({0})", len),
+    Operation("sort", "sorted({0})", sorted),
+    Operation("reverse", "{0}[::-1]", lambda xs: xs[::-1]),
+)
+
+
+def _pipeline(random: Random) -> Problem:
+    """Filter a list, change each number, then sum, count, sort or reverse."""
+    keep = _filter(random) if random.random() < 0.7 else None
+    change = _arithmetic(random) if keep is None or random.random() < 0.6 else None
+    end = random.choice(_ENDS)
+    name = random.choice(FUNCTIONS)
+    each = "x" if change is None else change.code.format("x")
+    test = "" if keep is None else f" if {keep.code.format('x')}"
+    comprehension = f"[{each} for x in xs{test}]"
+    if random.random() < 0.5:
+        answer = f"def {name}(xs):\n    xs = {comprehension}\n    return {end.code.format('xs')}"
+    else:
+        answer = f"def {name}(xs): return {end.code.format(comprehension)}"
+    told = [step.told for step in (keep, change) if step is not None]
+    if change is not None:
+        told[-1] += " each"
+
+    def wanted(xs: list[int]) -> Any:
+        kept = [x for x in xs if keep is None or keep.apply(x)]
+        return end.apply(kept if change is None else [change.apply(x) for x in kept])
+
+    return _problem(name, "xs", [*told, end.told], answer, [(xs, wanted(xs)) for xs in _LISTS])
+
+
+def _problem(
+    name: str, argument: str, told: list[str], answer: str, tests: list[tuple[Any, Any]]
+) -> Problem:
+    steps = ", then ".join(told) if not told[-1].startswith("else") else ", ".join(told)
+    prompt = f"Write {name}({argument}): {steps}."
+    return Problem("code", prompt, answer, f"code {argument} {steps}", (name, tests))
+
+
+CODE = Task("code", "a small Python function from a specification, run on tests", draw, solved)

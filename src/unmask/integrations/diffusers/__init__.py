@@ -1,0 +1,1 @@
+"""Decoding by a rule in diffusers' LLaDA2Pipeline."""

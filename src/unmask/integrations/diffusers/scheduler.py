@@ -1,0 +1,169 @@
+"""A scheduler for diffusers' LLaDA2Pipeline that commits what a rule chooses."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from unmask.decoding.request import Settings
+from unmask.decoding.sampling import Sampling
+from unmask.errors import RequestError
+from unmask.integrations.blocks import Blocks, Seat
+from unmask.integrations.options import Options
+
+try:
+    from diffusers import BlockRefinementScheduler
+    from diffusers.configuration_utils import register_to_config
+    from diffusers.schedulers.scheduling_block_refinement import BlockRefinementSchedulerOutput
+except ImportError as error:
+    raise RequestError(
+        f"diffusers with its LLaDA2Pipeline is not here ({error}); pip install 'unmask[diffusers]'"
+    ) from None
+
+
+class UnmaskScheduler(BlockRefinementScheduler):  # type: ignore[misc]
+    """Any rule in the place of commit-by-confidence; blocks are refined as the pipeline likes.
+
+    The pipeline's `threshold` and `minimal_topk` are not read: what to commit is the rule's to say.
+    Its `num_inference_steps` is the most forwards that a block takes, `temperature`, `top_p`,
+    `top_k` and `sampling_method` draw as they do there, and `editing_threshold` rewrites committed
+    tokens. A filled block takes no further forward unless it may be edited.
+    """
+
+    @register_to_config  # type: ignore[untyped-decorator]
+    def __init__(
+        self,
+        block_length: int = 32,
+        num_inference_steps: int = 32,
+        threshold: float = 0.95,
+        editing_threshold: float | None = None,
+        minimal_topk: int = 1,
+        rule: str = "swd",
+        eos: str = "keep",
+        eos_id: int | None = None,
+        tempered: bool = True,
+        allow_mask: bool = False,
+    ) -> None:
+        super().__init__(
+            block_length, num_inference_steps, threshold, editing_threshold, minimal_topk
+        )
+        given = {"rule": rule, "eos": eos, "allow_mask": allow_mask}
+        self.options = Options.read(given if eos_id is None else {**given, "eos_id": eos_id})
+        self._known: dict[tuple[int, Settings], Blocks] = {}
+        self._seats: list[Seat] = []  # of the rows of the pipeline's batch
+        self._seeds: list[int] = []
+        self._left = torch.empty(0, dtype=torch.bool)  # [B] which blocks have masks
+
+    def step(
+        self,
+        model_output: Tensor,
+        timestep: int | Tensor,
+        sample: Tensor,
+        *,
+        mask_token_id: int | None = None,
+        temperature: float = 0.0,
+        top_p: float | None = None,
+        top_k: int | None = None,
+        sampling_method: str = "auto",
+        threshold: float | None = None,
+        editing_threshold: float | None = None,
+        minimal_topk: int | None = None,
+        prompt_mask: Tensor | None = None,
+        generator: torch.Generator | None = None,
+        return_dict: bool = True,
+    ) -> Any:
+        """Decide once on the blocks of all rows, after a forward; the first of a block is 0."""
+        if mask_token_id is None:
+            raise RequestError("a rule decides on masks; give mask_token_id")
+        drawn = 0.0 if sampling_method == "greedy" else temperature
+        settings = self._settings(drawn, top_p, top_k)
+        blocks = self._blocks(mask_token_id, settings)
+        if int(timestep) == 0 or len(self._seats) != len(sample):
+            self._seats = [Seat() for _ in sample]
+            self._seeds = _seeds(len(sample), settings, generator)
+        after = blocks.step(sample.cpu(), model_output, self._seats, self._seeds).to(sample)
+        committed = after != sample
+        guess, confidence = _likeliest(model_output)
+        if editing_threshold is None:
+            editing_threshold = self.config.editing_threshold
+        edited = torch.zeros_like(committed)
+        if editing_threshold is not None and editing_threshold > 0:
+            editable = (sample != mask_token_id) & ~committed
+            if prompt_mask is not None:
+                editable &= ~prompt_mask
+            edited = editable & (guess != sample) & (confidence > editing_threshold)
+            after = torch.where(edited, guess, after)
+            self._tell(after, edited)
+        self._left = (after == mask_token_id).any(-1)
+        sampled = torch.where(committed, after, guess)
+        found = (after, committed, edited, sampled, confidence, model_output)
+        return BlockRefinementSchedulerOutput(*found) if return_dict else found
+
+    def check_block_should_continue(
+        self,
+        step_idx: int,
+        masks_remaining: bool,
+        editing_enabled: bool,
+        editing_transfer_index: Tensor,
+        post_steps: int,
+        max_post_steps: int,
+        finished: Tensor,
+    ) -> bool:
+        """Whether the block needs another forward: for its masks, or to be edited."""
+        if bool((self._left & ~finished).any()):
+            return step_idx < int(self.num_inference_steps)
+        if not editing_enabled:
+            return False
+        more: bool = super().check_block_should_continue(
+            step_idx,
+            masks_remaining,
+            editing_enabled,
+            editing_transfer_index,
+            post_steps,
+            max_post_steps,
+            finished,
+        )
+        return more
+
+    def _settings(self, temperature: float, top_p: float | None, top_k: int | None) -> Settings:
+        """How this call of the pipeline decodes."""
+        sampling = Sampling()
+        if temperature:
+            top_p, top_k = 1.0 if top_p is None else top_p, top_k or 0
+            sampling = Sampling(temperature, top_p, top_k, tempered=self.config.tempered)
+        steps = int(self.num_inference_steps)
+        return replace(self.options.settings, sampling=sampling, steps=steps)
+
+    def _blocks(self, mask_id: int, settings: Settings) -> Blocks:
+        key = (mask_id, settings)
+        if key not in self._known:
+            options = replace(self.options, settings=settings)
+            self._known = {key: Blocks(options, mask_id, "the model of the pipeline")}
+        return self._known[key]
+
+    def _tell(self, after: Tensor, edited: Tensor) -> None:
+        """Let the rows know of edits, so that they do not take their block for another."""
+        rows = zip(self._seats, after.cpu(), edited.cpu(), strict=True)
+        for seat, tokens, changed in rows:
+            known = seat.tokens()
+            if known is not None:
+                known[changed] = tokens[changed]
+
+
+def _seeds(count: int, settings: Settings, generator: torch.Generator | None) -> list[int]:
+    """A number for each block, drawn from the generator only if the block draws from it."""
+    if not settings.sampling.draws and not settings.rule.needs.draws:
+        return [0] * count
+    device = "cpu" if generator is None else generator.device
+    drawn = torch.randint(2**62, (count,), generator=generator, device=device)
+    found: list[int] = drawn.tolist()
+    return found
+
+
+def _likeliest(logits: Tensor) -> tuple[Tensor, Tensor]:
+    """The likeliest token of every position and its probability: [B, W, V] -> [B, W] each."""
+    most, token = logits.float().max(-1)
+    return token, (most - logits.float().logsumexp(-1)).exp()

@@ -1,0 +1,19 @@
+"""lm-evaluation-harness: a model class `unmask` for lm_eval, and a launcher for its command line.
+
+Importing this registers the class; it needs the extra `lm-eval`.
+"""
+
+from unmask.errors import RequestError
+
+try:
+    import lm_eval.models  # noqa: F401  (first: the harness fills its registry only if it is empty)
+except ImportError as error:
+    missing = (error.name or "lm_eval").partition(".")[0]
+    raise RequestError(
+        f"the harness needs {missing}, which is not installed; pip install 'unmask[lm-eval]'"
+    ) from None
+
+from unmask.integrations.lm_eval.evaluate import simple_evaluate
+from unmask.integrations.lm_eval.model import UnmaskLM
+
+__all__ = ["UnmaskLM", "simple_evaluate"]

@@ -1,0 +1,74 @@
+"""A folder for transformers' `generate(custom_generate=FOLDER)`: what its three files say."""
+
+from __future__ import annotations
+
+import pprint
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import unmask
+from unmask.errors import RequestError
+from unmask.integrations.transformers.arguments import check_options
+
+MARK = "unmask export custom-generate"  # in every file that may be written anew
+_CODE = '''"""Decoding by a rule of unmask; made by `{mark}`."""
+
+from unmask.integrations.transformers.generate import generate as decode
+
+OPTIONS = {options}
+
+
+def generate(inputs=None, *, model, **arguments):
+    """Called by model.generate(..., custom_generate=FOLDER, trust_remote_code=True)."""
+    return decode(model, OPTIONS, inputs=inputs, **arguments)
+'''
+_README = """---
+library_name: transformers
+tags: [custom_generate]
+---
+
+# Decoding by a rule of unmask
+
+    {rule}
+
+For masked diffusion language models in transformers; made by `{mark}`. It needs
+unmask {version} or newer (`pip install 'unmask[transformers]'`).
+
+    output = model.generate(
+        **tokenizer("a prompt", return_tensors="pt"),
+        custom_generate={folder!r},  # this folder, or its hub id
+        trust_remote_code=True,
+        max_new_tokens=128,
+        streamer=TextDiffusionStreamer(tokenizer),  # or any other streamer, or none
+        return_dict_in_generate=True,  # sequences, nfe, nfe_eos, tokens_per_forward
+    )
+
+What `custom_generate/generate.py` sets under OPTIONS each call may set otherwise: rule, block,
+length (or max_new_tokens), eos, steps, seed and so on.
+"""
+
+
+def write(folder: Path, options: Mapping[str, Any]) -> list[Path]:
+    """Write the folder; returns the files. A README of somebody else's is left as it is."""
+    check_options(options)
+    version = unmask.__version__
+    code = _CODE.format(mark=MARK, options=pprint.pformat(dict(options), sort_dicts=False))
+    readme = _README.format(mark=MARK, rule=options["rule"], version=version, folder=str(folder))
+    inside = folder / "custom_generate"
+    _check_ours(inside / "generate.py")
+    texts = {
+        inside / "generate.py": code,
+        inside / "requirements.txt": f"# {MARK}\nunmask>={version}\n",
+    }
+    if not (folder / "README.md").exists() or MARK in (folder / "README.md").read_text():
+        texts[folder / "README.md"] = readme
+    inside.mkdir(parents=True, exist_ok=True)
+    for file, text in texts.items():
+        file.write_text(text)
+    return list(texts)
+
+
+def _check_ours(file: Path) -> None:
+    if file.exists() and MARK not in file.read_text():
+        raise RequestError(f"{file} is not ours to overwrite; give another folder, or delete it")

@@ -1,0 +1,111 @@
+"""What `model.generate` of transformers does, done by a rule: the other end of custom_generate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from unmask.decoding.loop import decode_steps
+from unmask.decoding.request import Request, prompt_request
+from unmask.decoding.results import Result
+from unmask.errors import RequestError
+from unmask.integrations.transformers.arguments import Call
+from unmask.integrations.transformers.streamer import Streamed
+from unmask.models.transformers_model import Hosted, wrap
+
+try:
+    from transformers.utils import ModelOutput
+except ImportError as error:
+    raise RequestError(
+        f"transformers is not here ({error}); pip install 'unmask[transformers]'"
+    ) from None
+
+
+@dataclass
+class UnmaskOutput(ModelOutput):  # type: ignore[misc]
+    """What generate gives with return_dict_in_generate=True; every tensor has an entry per row."""
+
+    sequences: Tensor | None = None  # prompt, answer, end token, padding
+    nfe: Tensor | None = None  # forwards
+    nfe_eos: Tensor | None = None  # forwards until everything up to the end token was fixed
+    tokens_per_forward: Tensor | None = None  # before the end token, by nfe_eos
+
+
+def generate(model: Any, options: Mapping[str, Any], **arguments: Any) -> Tensor | UnmaskOutput:
+    """Continue prompts as `model.generate` does, but by a rule.
+
+    Args:
+        model: a transformers model that predicts masks; see `unmask.wrap`.
+        options: what holds where the call says nothing else, such as the rule.
+        arguments: those of generate, and our own; see `unmask.integrations.transformers.arguments`.
+    """
+    call = Call.read(model, options, arguments)
+    hosted = _hosted(model, call)
+    asked = call.asked
+    found = asked.decoding_by(hosted.spec, asked.recipe.length)
+    hosted.spec = found.spec
+    requests = [
+        prompt_request(hosted.spec, prompt, found.length, found.settings, call.own("seed", 0) + row)
+        for row, prompt in enumerate(call.prompts)
+    ]
+    results = _decoded(hosted, requests, call)
+    return _output(results, call) if call.return_dict else _sequences(results, call)
+
+
+def _hosted(model: Any, call: Call) -> Hosted:
+    """The model as a denoiser, with the end tokens that this call names."""
+    hosted = wrap(
+        model,
+        call.tokenizer,
+        mask_id=call.own("mask_id"),
+        shift=call.own("shift"),
+        block=call.own("attention_block"),
+    )
+    if not isinstance(hosted, Hosted):
+        raise RequestError(f"{type(model).__name__} is no transformers model; use unmask.decode")
+    if call.stop_ids:
+        hosted.spec = replace(hosted.spec, eos_id=call.stop_ids[0], stop_ids=call.stop_ids)
+    return hosted
+
+
+def _decoded(hosted: Hosted, requests: list[Request], call: Call) -> list[Result]:
+    """The results in the order of the rows, told to the streamer as they come."""
+    streamed = Streamed.of(call.streamer, call.inputs, requests, hosted.spec)
+    found: dict[int, Result] = {}
+    for step in decode_steps(hosted, requests, len(requests)):
+        streamed.take(step)
+        found.update((result.key, result) for result in step.finished)
+    results = [found[number] for number in range(len(requests))]
+    streamed.end(_answer(results[0]))
+    return results
+
+
+def _answer(result: Result) -> list[int]:
+    """What was written, with the end token where there is one."""
+    ids: list[int] = result.answer.tolist()
+    return ids[: len(result.ids) + 1]
+
+
+def _sequences(results: list[Result], call: Call) -> Tensor:
+    """Prompts and answers, padded behind the end token to the longest: [B, L]."""
+    answers = [_answer(result) for result in results]
+    longest = max(map(len, answers))
+    stops = next((result.stop_ids[:1] for result in results), ())
+    pad = call.pad_id if call.pad_id is not None else next(iter(stops), 0)
+    rows = [answer + [pad] * (longest - len(answer)) for answer in answers]
+    return torch.cat([call.inputs, torch.tensor(rows).to(call.inputs)], dim=-1)
+
+
+def _output(results: list[Result], call: Call) -> UnmaskOutput:
+    written = torch.tensor([len(result.ids) for result in results])
+    nfe_eos = torch.tensor([result.nfe_eos for result in results])
+    return UnmaskOutput(
+        sequences=_sequences(results, call),
+        nfe=torch.tensor([result.nfe for result in results]),
+        nfe_eos=nfe_eos,
+        tokens_per_forward=written / nfe_eos,
+    )

@@ -1,0 +1,1 @@
+"""Decoding by a rule in vLLM's dllm-plugin."""

@@ -1,0 +1,1 @@
+"""Figures of measured rules. Needs matplotlib, from the extra `plot`."""

@@ -1,0 +1,136 @@
+"""Figures with a panel per task: accuracy over lam as lines, accuracy by selection as bars."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from unmask.errors import RequestError
+from unmask.lab.figures.plots import GREYS, Curve, add_legend, furnish, sheet, styles
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+
+WIDTH, HEIGHT = 3.4, 3.0  # inches of a panel
+SPREAD = 0.16  # how far curves stand apart, so that their intervals can be told apart
+BARS = 0.8  # of the room of a group
+
+
+@dataclass(frozen=True)
+class Facet:
+    """One panel: what stands on its axis, and curves whose knobs are among it."""
+
+    title: str
+    knobs: tuple[str, ...]
+    curves: tuple[Curve, ...]
+
+    def __post_init__(self) -> None:
+        for curve in self.curves:
+            for point in curve.points:
+                if point.knob not in self.knobs:
+                    raise RequestError(
+                        f"{curve.label!r} has a point at {point.knob!r}, which is not on the axis"
+                    )
+
+
+def accuracy_over_knob(facets: Sequence[Facet], title: str, knob: str, *files: Path) -> None:
+    """Lines with intervals over the values of a knob, which stand at equal distances.
+
+    Args:
+        facets: a panel each; curves of the same label look the same in all of them.
+        title: above all panels.
+        knob: what the values are, below each panel.
+        files: .svg, .png or .pdf.
+    """
+    _draw(facets, (title, knob), files, _lines)
+
+
+def accuracy_bars(facets: Sequence[Facet], title: str, knob: str, *files: Path) -> None:
+    """Bars with intervals, in groups: a group per knob, a bar per curve."""
+    _draw(facets, (title, knob), files, _bars)
+
+
+def _draw(
+    facets: Sequence[Facet], words: tuple[str, str], files: Sequence[Path], draw: Any
+) -> None:
+    title, knob = words
+    named = {curve.label: curve for facet in facets for curve in facet.curves}
+    across = len(facets) if len(facets) <= 3 else 2 if len(facets) == 4 else 3
+    down = math.ceil(len(facets) / max(across, 1))
+    with sheet(files, len(named), max(6.0, WIDTH * across), HEIGHT * down + 0.9) as figure:
+        looks = dict(zip(named, styles(list(named.values())), strict=True))
+        drawn: dict[str, Artist] = {}
+        for place, facet in enumerate(facets):
+            axes = figure.add_subplot(down, across, place + 1)
+            drawn = draw(axes, facet, looks) | drawn
+            axes.set_xticks(range(len(facet.knobs)), facet.knobs)
+            axes.set_xlim(-0.6, len(facet.knobs) - 0.4)
+            furnish(axes, facet.title)
+            axes.set_xlabel(knob)
+            axes.yaxis.labelpad = 7
+            if place % across:
+                axes.set_ylabel("")
+        figure.suptitle(title, x=0.01, ha="left", fontsize=10)
+        add_legend(figure, [drawn[label] for label in named], most=4)
+
+
+def _lines(axes: Axes, facet: Facet, looks: dict[str, dict[str, Any]]) -> dict[str, Artist]:
+    found: dict[str, Artist] = {}
+    for nth, curve in enumerate(facet.curves):
+        offset = SPREAD * (nth - (len(facet.curves) - 1) / 2) / max(1, len(facet.curves) - 1)
+        x = [facet.knobs.index(point.knob) + offset for point in curve.points]
+        style = looks[curve.label]
+        axes.vlines(
+            x,
+            [100 * point.low for point in curve.points],
+            [100 * point.high for point in curve.points],
+            color=style["color"],
+            alpha=0.45,
+            linewidth=1.1,
+            zorder=1,
+        )
+        (found[curve.label],) = axes.plot(
+            x,
+            [100 * point.accuracy for point in curve.points],
+            label=curve.label,
+            linewidth=1.4,
+            markersize=5,
+            markeredgecolor="white",
+            markeredgewidth=0.6,
+            **style,
+        )
+    return found
+
+
+def _bars(axes: Axes, facet: Facet, looks: dict[str, dict[str, Any]]) -> dict[str, Artist]:
+    """Bars of a group stand side by side around its middle, as many as it has."""
+    found: dict[str, Artist] = {}
+    axes.set_ylim(0, 104)  # the same for all panels, with room for an interval up to 100
+    width = BARS / max(1, len(facet.curves))
+    for nth, curve in enumerate(facet.curves):
+        x = []
+        for point in curve.points:
+            members = [i for i, other in enumerate(facet.curves) if _has(other, point.knob)]
+            place = members.index(nth) - (len(members) - 1) / 2
+            x.append(facet.knobs.index(point.knob) + place * width)
+        found[curve.label] = axes.bar(
+            x,
+            [100 * point.accuracy for point in curve.points],
+            width * 0.92,
+            yerr=[
+                [100 * (point.accuracy - point.low) for point in curve.points],
+                [100 * (point.high - point.accuracy) for point in curve.points],
+            ],
+            label=curve.label,
+            color=GREYS[1] if curve.baseline else looks[curve.label]["color"],
+            error_kw={"elinewidth": 0.9, "ecolor": "#000000", "capsize": 1.5, "capthick": 0.9},
+        )  # type: ignore[assignment]
+    return found
+
+
+def _has(curve: Curve, knob: str) -> bool:
+    return any(point.knob == knob for point in curve.points)

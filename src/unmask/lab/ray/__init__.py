@@ -1,0 +1,1 @@
+"""Sweeps on a Ray cluster. Needs the extra `ray`."""

@@ -1,0 +1,106 @@
+"""What runs on a cluster: a worker that holds a model and decodes the examples it is handed."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
+
+import torch
+
+from unmask.errors import LabError, UnknownName, UnmaskError
+from unmask.lab.sweep.decode import decoded
+from unmask.lab.sweep.environment import environment
+from unmask.lab.sweep.plan import Wanted, Work, planned
+from unmask.lab.sweep.run_options import Models
+from unmask.lab.sweep.store import Ask
+from unmask.rules.plugins import import_parts
+from unmask.text.jsonl import sha_of
+
+Marks = dict[str, str]  # of every trial a fingerprint of the examples that it asks
+
+
+@dataclass(frozen=True)
+class Share:
+    """What a worker has to know of a sweep; paths are those of every machine."""
+
+    wanted: Wanted
+    data: Path | None
+    traces: Path | None
+    folder: Path  # where a model's relative name begins
+    path: tuple[str, ...]  # where the driver finds modules, and with them parts of rules
+    device: str
+    batch_size: int
+    imports: tuple[str, ...] = ()  # files and modules with parts that rules name
+
+
+@dataclass(frozen=True)
+class Ready:
+    """What a worker has found: the same sweep, one hopes."""
+
+    host: str
+    marks: Marks
+    environment: dict[str, Any]
+
+
+def marks_of(works: Sequence[Work]) -> Marks:
+    """Equal where the weights, the tasks, the prompts and the settings are."""
+    return {
+        work.trial.key: sha_of([[ask.example, ask.asked] for ask in work.asks]) for work in works
+    }
+
+
+class Worker:
+    """One process of the cluster. It never sees the store."""
+
+    def __init__(self) -> None:
+        self.works: dict[str, Work] = {}
+        self.models = Models()
+        self.inbox: SimpleQueue[Ask | None] = SimpleQueue()
+
+    def prepare(self, share: Share) -> Ready | str:
+        """Plan the sweep; what is wrong with it here is returned, for it may not pickle."""
+        if share.folder.is_dir():
+            os.chdir(share.folder)
+        sys.path += [each for each in share.path if each not in sys.path]
+        self.share = share
+        self._set_threads()
+        try:
+            for name in share.imports:
+                import_parts(name)
+            works = planned(share.wanted, share.data)
+            found = environment(torch.device(share.device), share.batch_size)
+        except UnmaskError as error:
+            where = f"{socket.gethostname()}: {error}"
+            if isinstance(error, UnknownName):
+                where += "; what you defined yourself must be installed on every machine"
+            return where
+        self.works = {work.trial.key: work for work in works}
+        return Ready(socket.gethostname(), marks_of(works), found)
+
+    def decode(self, key: str, asks: Sequence[Ask | None]) -> Iterator[tuple[Ask, dict[str, Any]]]:
+        """Decode examples of a trial as they are handed over, until there is a None."""
+        work, share = self.works[key], self.share
+        self._set_threads()
+        self.inbox = SimpleQueue()
+        self.hand(asks)
+        try:
+            model = self.models.of(work, share.device)
+            given = iter(self.inbox.get, None)
+            yield from decoded(work, model, given, share.batch_size, share.traces)
+        except UnmaskError as error:
+            raise LabError(f"{socket.gethostname()}: {error}") from None
+
+    def hand(self, asks: Sequence[Ask | None]) -> None:
+        """More examples of the trial that is being decoded, while it is; None ends it."""
+        for ask in asks:
+            self.inbox.put(ask)
+
+    def _set_threads(self) -> None:
+        if self.share.device == "cpu":  # every thread has a number of its own
+            torch.set_num_threads(1)

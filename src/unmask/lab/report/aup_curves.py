@@ -1,0 +1,161 @@
+"""AUP of every method whose knob was swept: points that differ in nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from unmask.errors import LabError
+from unmask.lab.aup import Area, Point, accuracy_at, aup, aup_interval, rate_within
+from unmask.lab.report.panels import Exam, Setting
+from unmask.lab.report.rule_columns import read
+from unmask.lab.stats import Interval
+from unmask.lab.summary import Summary, why_not
+
+Speed = Literal["nominal", "effective"]
+SPEEDS: tuple[Speed, ...] = ("nominal", "effective")
+COUNTERS = {"nominal": ("written", "nfe"), "effective": ("tokens", "nfe_eos")}
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One method in one setting on one exam, from slow to fast."""
+
+    method: str
+    setting: Setting
+    exam: Exam
+    summaries: tuple[Summary, ...]
+
+    def points(self, speed: Speed) -> list[Point]:
+        return [
+            Point(each.rates[speed], 100 * each.accuracy(), read(each.trial.rule).knob)
+            for each in self.summaries
+        ]
+
+
+@dataclass(frozen=True)
+class Scored:
+    """A curve in figures, for one way to count tokens."""
+
+    curve: Curve
+    speed: Speed
+    area: Area
+    interval: Interval | None  # None where some draws of the examples have no speed
+    accuracy_at_2: float | None
+    accuracy_at_4: float | None
+    rate_within_1: float
+    best_from: Summary  # whose accuracy is y_max
+
+    def record(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "method": self.curve.method,
+            "task": self.curve.exam.task,
+            "trials": [each.trial.key for each in self.curve.summaries],
+            "tokens_per_forward": self.speed,
+            "aup": self.area.value,
+            "interval": None if self.interval is None else list(self.interval),
+            "kept": [_record(point) for point in self.area.kept],
+            "dropped": [_record(point) for point in self.area.dropped],
+            "y_max": self.area.best,
+            "y_max_from": self.best_from.trial.key,
+            "accuracy_at_2": self.accuracy_at_2,
+            "accuracy_at_4": self.accuracy_at_4,
+            "rate_within_1": self.rate_within_1,
+        }
+
+
+@dataclass(frozen=True)
+class Contest:
+    """Curves over the same examples: they share y_max."""
+
+    exam: Exam
+    weights: str
+    scored: tuple[Scored, ...]
+    left_out: tuple[str, ...]
+
+
+def contests(summaries: Sequence[Summary]) -> list[Contest]:
+    """Of every model and exam with a swept knob."""
+    groups: dict[tuple[str, Exam], list[Summary]] = {}
+    for each in summaries:
+        groups.setdefault((each.trial.weights, Exam.of(each.trial)), []).append(each)
+    found = []
+    ranked = sorted(groups, key=lambda key: (groups[key][0].trial.model, key[0], key[1].order))
+    for weights, exam in ranked:
+        members = groups[weights, exam]
+        curves, left_out = curves_of(members)
+        if curves:
+            found.append(Contest(exam, weights, _scored(curves), tuple(left_out)))
+    return found
+
+
+def curves_of(summaries: Sequence[Summary]) -> tuple[list[Curve], list[str]]:
+    """Methods with two knobs or more; trials with other examples than most are left out, named."""
+    swept: dict[tuple[Setting, str], list[Summary]] = {}
+    for each in summaries:
+        place = (Setting.of(each.trial), read(each.trial.rule).method)
+        swept.setdefault(place, []).append(each)
+    swept = {place: each for place, each in swept.items() if len(each) > 1}
+    every = [each for members in swept.values() for each in members]
+    if not every:
+        return [], []
+    asked = [tuple(row.ask for row in each.rows) for each in every]
+    model = every[max(range(len(every)), key=lambda i: (asked.count(asked[i]), len(asked[i])))]
+    found, left_out = [], []
+    for (setting, method), members in sorted(
+        swept.items(), key=lambda item: (item[0][0].order, read(item[1][0].trial.rule).order)
+    ):
+        alike = []
+        for each in sorted(members, key=lambda each: read(each.trial.rule).order):
+            reason = why_not(model, each) or _too_slow(each)
+            if reason is None:
+                alike.append(each)
+            else:
+                left_out.append(f"{each.trial.rule} ({setting.words()}): {reason}")
+        if len(alike) > 1:
+            found.append(Curve(method, setting, Exam.of(alike[0].trial), tuple(alike)))
+    return found, left_out
+
+
+def _too_slow(summary: Summary) -> str | None:
+    return None if summary.rates["effective"] > 0 else "it wrote no token before the end"
+
+
+def _scored(curves: Sequence[Curve]) -> tuple[Scored, ...]:
+    members = [each for curve in curves for each in curve.summaries]
+    best = max(members, key=lambda each: each.accuracy())
+    found = []
+    for curve in curves:
+        for speed in SPEEDS:
+            points = curve.points(speed)
+            found.append(
+                Scored(
+                    curve,
+                    speed,
+                    aup(points, 100 * best.accuracy()),
+                    _interval(curve, speed, 100 * best.accuracy()),
+                    accuracy_at(points, 2),
+                    accuracy_at(points, 4),
+                    rate_within(points),
+                    best,
+                )
+            )
+    return tuple(found)
+
+
+def _interval(curve: Curve, speed: Speed, best: float) -> Interval | None:
+    tokens, forwards = COUNTERS[speed]
+    rates = [
+        [a / b for a, b in zip(each.values(tokens), each.values(forwards), strict=True)]
+        for each in curve.summaries
+    ]
+    try:
+        return aup_interval(rates, [each.solved() for each in curve.summaries], best)
+    except LabError:
+        return None
+
+
+def _record(point: Point) -> dict[str, Any]:
+    return {"knob": point.name, "rate": point.rate, "accuracy": point.accuracy}

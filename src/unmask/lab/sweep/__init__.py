@@ -1,0 +1,1 @@
+"""Sweeps: a grid of settings over tasks, stored example by example and resumable."""

@@ -1,0 +1,81 @@
+"""What a sweep would cost, before it starts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from statistics import fmean
+
+from unmask.lab.paper import published
+from unmask.lab.sweep.plan import Work
+from unmask.lab.sweep.store import Store
+from unmask.lab.sweep.trial import Trial
+from unmask.rules.rule import Rule
+
+# The paper's pace on an A100 (its efficiency table): seconds a forward of LLaDA-8B at a length.
+PACE = {256: 0.075, 512: 0.110}
+
+
+def estimate(works: Sequence[Work], file: Path) -> list[str]:
+    """A line per trial and the sum; forwards are measured, published, or at most the length."""
+    store = Store(file) if file.is_file() else None
+    lines = [f"{len(works)} trials, {sum(len(work.asks) for work in works)} examples", ""]
+    lines.append(f"{'task':<14}{'left':>6}{'forwards':>10}  {'from':<10}{'A100-hours':>10}  rule")
+    forwards = hours = 0.0
+    for work in works:
+        left = len(work.asks if store is None else store.missing(work.trial, work.asks))
+        each, source = _forwards(work.trial, store)
+        spent = left * each * _pace(work.trial.length) / 3600
+        forwards, hours = forwards + left * each, hours + spent
+        window = "" if work.trial.block is None else f", {work.trial.window}"
+        lines.append(
+            f"{work.trial.task:<14}{left:>6}{each:>10.1f}  {source:<10}{spent:>10.2f}  "
+            f"{work.trial.rule}{window}"
+        )
+    lines += [
+        "",
+        f"about {forwards:,.0f} forwards left; {hours:.1f} hours on one A100 at the paper's pace "
+        "for an 8B model (75 ms at 256 tokens, 110 ms at 512), batch size 1",
+        *_measured(works, store),
+    ]
+    if store is not None:
+        store.close()
+    return lines
+
+
+def _forwards(trial: Trial, store: Store | None) -> tuple[float, str]:
+    """Forwards an example, and where the figure is from."""
+    if store is not None:
+        rows = store.rows(trial)
+        if rows:
+            return fmean(row.answer["nfe"] for row in rows), "measured"
+    name = str(Rule.parse(trial.rule))
+    for figure in published():
+        same = (figure.task, figure.block) == (trial.task, trial.block)
+        if same and figure.nfe and str(Rule.parse(figure.rule)) == name:
+            return figure.nfe, "the paper"
+    return float(trial.steps or trial.length), "at most"
+
+
+def _pace(length: int) -> float:
+    """Seconds a forward, on the line through the paper's two lengths."""
+    (short, quick), (long, slow) = PACE.items()
+    return max(quick + (length - short) * (slow - quick) / (long - short), 0.04)
+
+
+def _measured(works: Sequence[Work], store: Store | None) -> Iterator[str]:
+    """The time by what the store has seen of these trials."""
+    if store is None:
+        return
+    seconds, known = 0.0, 0
+    for work in works:
+        rows = store.rows(work.trial)
+        if rows:
+            known += 1
+            left = len(store.missing(work.trial, work.asks))
+            seconds += left * fmean(row.answer["seconds_total"] for row in rows)
+    if known:
+        yield (
+            f"{seconds / 3600:.2f} hours by the pace of the {known} trials that have begun, "
+            "for one worker"
+        )

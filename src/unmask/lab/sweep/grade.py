@@ -1,0 +1,33 @@
+"""Grade what a trial has stored, and grade it anew when a grader has changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict
+
+from unmask.lab.grading import Tools
+from unmask.lab.sweep.plan import Work
+from unmask.lab.sweep.store import Ask, Store
+
+
+def grader_of(work: Work) -> str:
+    """Names and versions of the scorers that a grade is made of."""
+    scorers = ", ".join(f"{scorer.name} {scorer.version}" for scorer in work.bench.graders)
+    return f"{work.bench.name} {work.bench.version}: {scorers}"
+
+
+def grade(
+    store: Store, work: Work, tools: Tools, on_done: Callable[[Ask], None] = lambda ask: None
+) -> int:
+    """Grade every stored answer that has no verdict of the present grader; returns how many."""
+    grader, wanted = grader_of(work), set(work.asks)
+    rows = [row for row in store.rows(work.trial) if row.ask in wanted and row.grader != grader]
+    answers = []
+    for row in rows:
+        example = work.by_name[row.ask.example]
+        text = row.answer["text"]
+        answers.append((example, work.bench.response(example, text, work.preset.name)))
+    for number, verdict in work.bench.grades(answers, tools):
+        store.grade(work.trial, rows[number].ask, asdict(verdict), grader)
+        on_done(rows[number].ask)
+    return len(rows)

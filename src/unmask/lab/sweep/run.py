@@ -1,0 +1,142 @@
+"""A sweep from its first claim to its last verdict: here, in several processes, or on a cluster."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from multiprocessing.process import BaseProcess
+
+import torch
+
+from unmask.errors import LabError
+from unmask.lab.grading import Tools, selftest
+from unmask.lab.sweep.decode import decode
+from unmask.lab.sweep.environment import environment
+from unmask.lab.sweep.grade import grade
+from unmask.lab.sweep.plan import Wanted, Work, planned, wanted_of
+from unmask.lab.sweep.run_options import Models, Options, Progress
+from unmask.lab.sweep.store import Ask, Store
+from unmask.rules.plugins import import_parts
+
+POLL = 0.5  # seconds between two looks at what the workers have done
+
+
+def check_graders(works: Sequence[Work], tools: Tools) -> None:
+    """The self-test of every task's grader, before anything is decoded."""
+    seen: dict[str, Work] = {}
+    for work in works:
+        seen.setdefault(work.bench.name, work)
+    for work in seen.values():
+        selftest(work.bench, list(work.examples), tools)
+
+
+def run(
+    works: Sequence[Work],
+    options: Options,
+    tools: Tools,
+    progress: Progress,
+    models: Models | None = None,
+) -> int:
+    """Decode and grade all that is missing; returns how many examples others still hold.
+
+    `models` keeps what is loaded for the next call.
+    """
+    with Store(options.store) as store:
+        for work in works:
+            store.add(work.trial, work.bench.record(work.preset.name))
+            progress.begin(work, len(work.asks) - len(store.missing(work.trial, work.asks)))
+        if any(store.missing(work.trial, work.asks) for work in works):
+            if options.cluster is not None:
+                from unmask.lab.ray.driver import decode_on_cluster
+
+                decode_on_cluster(works, options, options.cluster, progress)
+            elif len(options.devices) == 1:
+                _decode_here(store, works, options, progress, models or Models())
+            else:
+                _decode_in_workers(store, works, options, progress)
+        for work in works:
+            grade(store, work, tools)
+        return sum(len(store.missing(work.trial, work.asks)) for work in works)
+
+
+def _decode_here(
+    store: Store, works: Sequence[Work], options: Options, progress: Progress, models: Models
+) -> None:
+    (device,) = options.devices
+    store.sign_in(environment(torch.device(device), options.batch_size))
+    for work in works:
+        if not store.missing(work.trial, work.asks):
+            continue
+
+        def tell(_: Ask, work: Work = work) -> None:
+            progress.done(work)
+
+        model = models.of(work, device)
+        decode(store, work, model, options.batch_size, tell, options.traces)
+
+
+class _Silent:
+    """A worker's progress is seen in the store."""
+
+    def begin(self, work: Work, done: int) -> None:
+        pass
+
+    def done(self, work: Work, count: int = 1) -> None:
+        pass
+
+
+def _worker(wanted: Wanted, options: Options) -> None:
+    """One process of several: it plans the same sweep and takes what is free of its examples."""
+    if options.devices[0] == "cpu":
+        torch.set_num_threads(1)
+    for name in options.imports:
+        import_parts(name)
+    works = planned(wanted, options.data)
+    with Store(options.store) as store:
+        _decode_here(store, works, options, _Silent(), Models())
+
+
+def _decode_in_workers(
+    store: Store, works: Sequence[Work], options: Options, progress: Progress
+) -> None:
+    wanted = wanted_of(works)
+    spawn = multiprocessing.get_context("spawn")
+    workers = [
+        spawn.Process(
+            target=_worker,
+            args=(wanted, replace(options, devices=(device,))),
+        )
+        for device in options.devices
+    ]
+    seen = {work.trial.key: len(store.finished(work.trial) & set(work.asks)) for work in works}
+    with _running(workers):
+        while any(worker.is_alive() for worker in workers):
+            for worker in workers:
+                worker.join(POLL / len(workers))
+            for work in works:
+                count = len(store.finished(work.trial) & set(work.asks))
+                if count > seen[work.trial.key]:
+                    progress.done(work, count - seen[work.trial.key])
+                    seen[work.trial.key] = count
+    codes = [worker.exitcode for worker in workers if worker.exitcode]
+    if codes and any(store.missing(work.trial, work.asks) for work in works):
+        raise LabError(
+            f"{len(codes)} of {len(workers)} workers ended early (exit code {codes[0]}); what is "
+            "finished is kept: the same command goes on"
+        )
+
+
+@contextmanager
+def _running(workers: Sequence[BaseProcess]) -> Iterator[None]:
+    """Start all, and leave none behind."""
+    try:
+        for worker in workers:
+            worker.start()
+        yield
+    finally:
+        for worker in workers:
+            if worker.pid is not None:
+                worker.terminate()
+                worker.join()

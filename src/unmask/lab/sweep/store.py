@@ -1,0 +1,289 @@
+"""Where finished examples are kept: one SQLite file that several workers share.
+
+SQLite in WAL mode rather than JSON lines: a claim must be atomic between processes, a kill at any
+moment must leave no half-written record, and a report wants an index. The file must lie on a local
+disk, since WAL needs shared memory.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sqlite3
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from unmask.errors import LabError
+from unmask.lab.sweep.trial import Trial
+
+FORMAT = 1
+PATIENCE = 120.0  # seconds without a sign of life before a worker elsewhere counts as dead
+_BUSY = 60.0  # seconds to wait for another worker's transaction
+
+_TABLES = """
+CREATE TABLE IF NOT EXISTS about (format INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS trials (
+    key TEXT PRIMARY KEY, trial TEXT NOT NULL, task TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS workers (
+    id INTEGER PRIMARY KEY, host TEXT NOT NULL, pid INTEGER NOT NULL, began TEXT NOT NULL,
+    seen REAL NOT NULL, environment TEXT NOT NULL
+);
+CREATE TABLE IF NOT EXISTS examples (
+    trial TEXT NOT NULL, example TEXT NOT NULL, asked TEXT NOT NULL, worker INTEGER NOT NULL,
+    answer TEXT, grade TEXT, grader TEXT, PRIMARY KEY (trial, example, asked)
+) WITHOUT ROWID;
+"""
+
+
+@dataclass(frozen=True)
+class Ask:
+    """One example as a trial asks it: `asked` is a fingerprint of the prompt's text."""
+
+    example: str
+    asked: str
+
+
+@dataclass(frozen=True)
+class Row:
+    """One finished example."""
+
+    ask: Ask
+    answer: dict[str, Any]
+    grade: dict[str, Any] | None
+    grader: str | None
+    worker: int
+
+
+class Store:
+    """Examples by trial; every method is one transaction."""
+
+    def __init__(self, file: Path, *, create: bool = True) -> None:
+        self.file = file
+        if not create and not file.is_file():
+            raise LabError(f"{file} does not exist; `unmask eval` and `unmask sweep` make one")
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            self._base = sqlite3.connect(file, timeout=_BUSY, isolation_level=None)
+            if create:
+                self._base.execute("PRAGMA journal_mode = WAL")
+            self._base.execute("PRAGMA synchronous = NORMAL")
+            self._set_up() if create else self._check()
+        except (OSError, sqlite3.Error) as error:
+            raise LabError(f"{file} cannot be used as a store: {error}") from None
+        self._worker: int | None = None
+        self._alive: dict[int, bool] = {}
+        self._last_sign = 0.0
+
+    def close(self) -> None:
+        """Let the file go."""
+        self._base.close()
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def sign_in(self, environment: dict[str, Any]) -> int:
+        """Become a worker; what it stores tells of this environment."""
+        host, pid = socket.gethostname(), os.getpid()
+        with self._writing() as base:
+            cursor = base.execute(
+                "INSERT INTO workers (host, pid, began, seen, environment) VALUES (?, ?, ?, ?, ?)",
+                (host, pid, _began(pid), time.time(), _json(environment)),
+            )
+        self._worker = cursor.lastrowid
+        assert self._worker is not None
+        return self._worker
+
+    def add(self, trial: Trial, task: dict[str, Any] | None = None) -> None:
+        """Make a trial known, with its task and preset as they are written; twice does nothing."""
+        with self._writing() as base:
+            base.execute(
+                "INSERT OR IGNORE INTO trials VALUES (?, ?, ?)",
+                (trial.key, _json(trial.record()), _json(task or {})),
+            )
+
+    def task(self, trial: Trial) -> dict[str, Any]:
+        """The task and the preset of a trial, with the wording of its prompts."""
+        query = "SELECT task FROM trials WHERE key = ?"
+        (text,) = self._base.execute(query, (trial.key,)).fetchone()
+        found: dict[str, Any] = json.loads(text)
+        return found
+
+    def claim(self, trial: Trial, ask: Ask) -> bool:
+        """Take an example; False where it is finished, or another living worker has it."""
+        assert self._worker is not None, "sign in first"
+        place = (trial.key, ask.example, ask.asked)
+        with self._writing() as base:
+            found = base.execute(
+                "SELECT worker, answer IS NOT NULL FROM examples "
+                "WHERE trial = ? AND example = ? AND asked = ?",
+                place,
+            ).fetchone()
+            if found is not None:
+                worker, answered = found
+                if answered or (worker != self._worker and self._lives(worker)):
+                    return False
+            base.execute(
+                "INSERT OR REPLACE INTO examples (trial, example, asked, worker) "
+                "VALUES (?, ?, ?, ?)",
+                (*place, self._worker),
+            )
+        return True
+
+    def release(self) -> None:
+        """Give back what this worker has claimed and not finished, so that others can have it."""
+        with self._writing() as base:
+            base.execute(
+                "DELETE FROM examples WHERE worker = ? AND answer IS NULL", (self._worker,)
+            )
+
+    def still_here(self, every: float = 0.0) -> None:
+        """A sign of life for workers on other machines, at most once in so many seconds."""
+        now = time.monotonic()
+        if now - self._last_sign < every:
+            return
+        self._last_sign = now
+        with self._writing() as base:
+            base.execute("UPDATE workers SET seen = ? WHERE id = ?", (time.time(), self._worker))
+
+    def finish(self, trial: Trial, ask: Ask, answer: dict[str, Any]) -> None:
+        """Keep an answer; only the worker that has the example may."""
+        with self._writing() as base:
+            base.execute(
+                "UPDATE examples SET answer = ? WHERE trial = ? AND example = ? AND asked = ? "
+                "AND worker = ? AND answer IS NULL",
+                (_json(answer), trial.key, ask.example, ask.asked, self._worker),
+            )
+
+    def grade(self, trial: Trial, ask: Ask, grade: dict[str, Any], grader: str) -> None:
+        """Keep a verdict beside its answer; a later one replaces it."""
+        with self._writing() as base:
+            base.execute(
+                "UPDATE examples SET grade = ?, grader = ? "
+                "WHERE trial = ? AND example = ? AND asked = ?",
+                (_json(grade), grader, trial.key, ask.example, ask.asked),
+            )
+
+    def trials(self) -> list[Trial]:
+        """All that have been added, in the order of their settings."""
+        found = self._base.execute("SELECT trial FROM trials").fetchall()
+        return sorted((Trial.of(json.loads(text)) for (text,) in found), key=_order)
+
+    def rows(self, trial: Trial) -> list[Row]:
+        """The finished examples of a trial, by their names."""
+        found = self._base.execute(
+            "SELECT example, asked, answer, grade, grader, worker FROM examples "
+            "WHERE trial = ? AND answer IS NOT NULL ORDER BY example, asked",
+            (trial.key,),
+        )
+        return [
+            Row(
+                Ask(example, asked),
+                json.loads(answer),
+                None if grade is None else json.loads(grade),
+                grader,
+                worker,
+            )
+            for example, asked, answer, grade, grader, worker in found
+        ]
+
+    def finished(self, trial: Trial) -> set[Ask]:
+        """Which examples have an answer."""
+        found = self._base.execute(
+            "SELECT example, asked FROM examples WHERE trial = ? AND answer IS NOT NULL",
+            (trial.key,),
+        )
+        return {Ask(*each) for each in found}
+
+    def environment(self, worker: int) -> dict[str, Any]:
+        """What a worker ran on."""
+        (text,) = self._base.execute(
+            "SELECT environment FROM workers WHERE id = ?", (worker,)
+        ).fetchone()
+        found: dict[str, Any] = json.loads(text)
+        return found
+
+    def missing(self, trial: Trial, asks: Sequence[Ask]) -> list[Ask]:
+        """Those of the examples that have no answer yet, in their order."""
+        done = self.finished(trial)
+        return [ask for ask in asks if ask not in done]
+
+    def _set_up(self) -> None:
+        with self._writing() as base:
+            for statement in _TABLES.split(";"):
+                base.execute(statement)
+            if base.execute("SELECT format FROM about").fetchone() is None:
+                base.execute("INSERT INTO about VALUES (?)", (FORMAT,))
+        self._check()
+
+    def _check(self) -> None:
+        (found,) = self._base.execute("SELECT format FROM about").fetchone()
+        if found != FORMAT:
+            raise LabError(
+                f"{self.file} has the format {found}, this unmask writes {FORMAT}; give another "
+                "--store"
+            )
+
+    def _lives(self, worker: int) -> bool:
+        """Whether a worker may still finish what it has: the dead stay dead, others are asked."""
+        if self._alive.get(worker) is False:
+            return False
+        host, pid, began, seen = self._base.execute(
+            "SELECT host, pid, began, seen FROM workers WHERE id = ?", (worker,)
+        ).fetchone()
+        here = host == socket.gethostname()
+        alive = _began(pid) == began if here else time.time() - seen < PATIENCE
+        self._alive[worker] = bool(alive)
+        return self._alive[worker]
+
+    @contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        self._base.execute("BEGIN IMMEDIATE")
+        try:
+            yield self._base
+        except BaseException:
+            self._base.execute("ROLLBACK")
+            raise
+        self._base.execute("COMMIT")
+
+
+def _began(pid: int) -> str:
+    """When a process of this machine began, '' where there is none: a pid alone is used again."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123
+            fields = file.read().rpartition(b")")[2].split()
+        return "" if fields[0] in (b"Z", b"X") else fields[19].decode()
+    except OSError:
+        return _alive_elsewhere(pid)
+
+
+def _alive_elsewhere(pid: int) -> str:
+    """On systems without /proc a pid is all there is."""
+    if Path("/proc/self/stat").exists():
+        return ""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return ""
+    except PermissionError:
+        pass
+    return "unknown"
+
+
+def _order(trial: Trial) -> tuple[str, ...]:
+    record = trial.record()
+    return tuple(
+        f"{value:>12}" if isinstance(value, int) else str(value) for value in record.values()
+    )
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, sort_keys=True)

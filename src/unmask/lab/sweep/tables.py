@@ -1,0 +1,160 @@
+"""Trials as lines of plain text, for the end of `unmask eval` and `unmask sweep`."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from pathlib import Path
+
+from unmask.lab.report.wording import (
+    clean,
+    counted,
+    gigabytes,
+    number,
+    percent,
+    seconds,
+    share,
+    span,
+)
+from unmask.lab.summary import Summary
+from unmask.lab.sweep.store import Store
+from unmask.lab.sweep.trial import Trial
+
+WIDTH = 120
+HEADS = {
+    "task": "task",
+    "rule": "rule",
+    "window": "block",
+    "eos": "EOS",
+    "also": "also",
+    "acc": "acc % [95%]",
+    "compat": "compat",
+    "nfe": "NFE",
+    "nfe_eos": "to EOS",
+    "rate": "tok/f",
+    "eos_share": "EOS%",
+    "seconds": "s model+rule",  # of an example
+}
+LEAST = 20  # columns for a rule; where there are fewer, no words stand beside figures
+VARIED = ("length", "preset", "version", "dtype", "cache", "steps", "temperature", "top_p", "top_k",
+          "seed", "decoding", "parts")  # fmt: skip
+WORDS = {
+    "task": 2,
+    "rule": 2,
+    "window": 1,
+    "eos": 1,
+    "also": 1,
+}  # to the left, and the room behind them
+
+
+def plain_table(store_file: Path, trials: list[Trial]) -> list[str]:
+    """A line per trial, aligned, at most 120 columns wide; what all trials lack has no column."""
+    rows: list[dict[str, str]] = []
+    with Store(store_file, create=False) as store:
+        for trial in trials:
+            found = store.rows(trial)
+            if any(row.grade is not None for row in found):
+                rows.append(_row(Summary.of(trial, found), trials))
+            else:
+                rows.append(
+                    _bare(trial, trials)
+                    | {"acc": f"none graded of {counted(len(found), 'answer')}"}
+                )
+    models = list(dict.fromkeys(trial.model for trial in trials))
+    if len(models) < 2:
+        return _aligned(rows)
+    lines = []
+    for model in models:
+        mine = [row for row, trial in zip(rows, trials, strict=True) if trial.model == model]
+        lines += ["", clean(model)[:WIDTH], *_aligned(mine)]
+    return lines[1:]
+
+
+def efficiency_table(store_file: Path, trial: Trial) -> list[str]:
+    """Where the time of an example went, and its memory: the columns of the paper's table."""
+    with Store(store_file, create=False) as store:
+        rows = store.rows(trial)
+    if not any(row.grade is not None for row in rows):
+        return []
+    found = Summary.of(trial, rows)
+    total, (mean, peak) = found.seconds("total"), found.memory
+    figures = {
+        "NFE": number(found.mean("nfe")),
+        "model s": seconds(found.seconds("model")),
+        "decision s": seconds(found.seconds("decision")),
+        "of it KL s": seconds(found.seconds("kl")),
+        "total s": seconds(total),
+        "KL %": share(found.seconds("kl"), total),
+        "memory GB, mean": gigabytes(mean),
+        "peak": gigabytes(peak),
+    }
+    widths = {name: max(len(name), len(text)) for name, text in figures.items()}
+    lines = (figures.keys(), figures.values())
+    return [
+        "  ".join(text.rjust(width) for text, width in zip(line, widths.values(), strict=True))
+        for line in lines
+    ]
+
+
+def _bare(trial: Trial, trials: Sequence[Trial]) -> dict[str, str]:
+    """What was run; `also` says in what else it differs from other trials of its task."""
+    alike = [each for each in trials if (each.model, each.task) == (trial.model, trial.task)]
+    varied = [
+        name for name in VARIED if any(getattr(e, name) != getattr(trial, name) for e in alike)
+    ]
+    return {
+        "task": clean(trial.task),
+        "rule": clean(trial.rule).replace(" | ", "|"),
+        "window": "full" if trial.block is None else str(trial.block),
+        "eos": "" if trial.eos == "keep" else trial.eos,
+        "also": clean(" ".join(f"{name}={getattr(trial, name)}" for name in varied)),
+    }
+
+
+def _row(found: Summary, trials: Sequence[Trial]) -> dict[str, str]:
+    compat = percent(found.accuracy("acc_compat"))
+    acc = percent(found.accuracy())
+    model, decision = (_short(found.mean(f"seconds_{name}")) for name in ("model", "decision"))
+    return _bare(found.trial, trials) | {
+        "acc": f"{acc} {span(found.interval()).replace(', ', ',')}",
+        "compat": "" if compat == acc else compat,
+        "nfe": number(found.mean("nfe")),
+        "nfe_eos": number(found.mean("nfe_eos")),
+        "rate": number(found.rates["effective"], 2),
+        "eos_share": f"{100 * found.mean('eos_share'):.0f}",
+        "seconds": f"{model}+{decision}",
+    }
+
+
+def _aligned(rows: Sequence[dict[str, str]]) -> list[str]:
+    if not rows:
+        return []
+    names = [name for name in HEADS if any(row.get(name) for row in rows)]
+    widths = {
+        name: max(len(HEADS[name]), *(len(row.get(name, "")) for row in rows)) for name in names
+    }
+    room = WIDTH - sum(WORDS.get(name, 1) + widths[name] for name in names) + widths["rule"]
+    widths["rule"] = min(widths["rule"], room)
+    if room < LEAST:
+        names = [name for name in names if name not in WORDS]
+    lines = [_line(HEADS, names, widths)]
+    for row in rows:
+        if len(row["rule"]) > widths["rule"]:  # its words stand above its figures
+            words = "  ".join(row[name] for name in WORDS if row[name])
+            lines += textwrap.wrap(words, WIDTH, subsequent_indent="  ")
+            row = {name: "" if name in WORDS else text for name, text in row.items()}
+        lines.append(_line(row, names, widths))
+    return lines
+
+
+def _line(row: dict[str, str], names: Sequence[str], widths: dict[str, int]) -> str:
+    line = ""
+    for name in names:
+        text = row.get(name, "")
+        width = widths[name]
+        line += text.ljust(width + WORDS[name]) if name in WORDS else text.rjust(width) + " "
+    return line.rstrip()
+
+
+def _short(value: float) -> str:
+    return f"{value:.2g}" if value < 1 else f"{value:.1f}"

@@ -1,0 +1,14 @@
+"""Caches of keys and values: each wraps a loaded model and is a denoiser itself."""
+
+from unmask.models.caches.cached import Cached, check_cache
+from unmask.models.caches.policies import POLICIES, BlockCache, DelayedCache, DualCache, PrefixCache
+
+__all__ = [
+    "POLICIES",
+    "BlockCache",
+    "Cached",
+    "DelayedCache",
+    "DualCache",
+    "PrefixCache",
+    "check_cache",
+]

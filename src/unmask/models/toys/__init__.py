@@ -1,0 +1,1 @@
+"""Small denoisers whose answers are known exactly, for tests and demonstrations."""

@@ -1,0 +1,1 @@
+"""Denoisers that wrap another denoiser: guidance, clocks, noise, memory."""

@@ -1,0 +1,51 @@
+"""Classifier-free guidance as a wrapper: the model with and without the prompt."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from unmask.errors import ModelError
+from unmask.models.denoiser import Canvas, Denoiser, Hidden
+
+
+def check_scale(scale: float) -> None:
+    """Raise unless guidance of this scale means something."""
+    if not 0 <= scale < float("inf"):
+        raise ModelError(f"the guidance scale must be >= 0 and finite, got {scale}")
+
+
+class Guided:
+    """Logits un + (scale + 1) (cond - un), `un` being the model with the prompt masked out.
+
+    One forward of twice the rows, which counts as one; LLaDA's `cfg_scale`.
+    """
+
+    def __init__(self, model: Denoiser, scale: float) -> None:
+        check_scale(scale)
+        self.model, self.spec, self.device = model, model.spec, model.device
+        self.scale = scale
+
+    def trunk(self, canvas: Canvas) -> Hidden:
+        """One forward of both: the rows as they are, and behind them without their prompts."""
+        blind = canvas.tokens.masked_fill(canvas.given, self.spec.mask_id)
+        both = Canvas(
+            tokens=torch.cat([canvas.tokens, blind]),
+            lengths=canvas.lengths.repeat(2),
+            masked=canvas.masked.repeat(2, 1),  # a hidden prompt is never to be filled
+            given=canvas.given.repeat(2, 1),
+            start=canvas.start.repeat(2),
+            stop=canvas.stop.repeat(2),
+            keys=(*canvas.keys, *(~key for key in canvas.keys)),
+        )
+        hidden = self.model.trunk(both)
+        rows = len(canvas.tokens)
+        return Hidden((hidden, rows), None if hidden.fresh is None else hidden.fresh[:rows])
+
+    def head(self, hidden: Hidden, rows: Tensor, positions: Tensor) -> Tensor:
+        inner, count = hidden.states
+        conditional = self.model.head(inner, rows, positions)
+        unconditional = self.model.head(inner, rows + count, positions)
+        guided = unconditional + (self.scale + 1) * (conditional - unconditional)
+        # What is impossible without the prompt gives no direction to push along.
+        return torch.where(unconditional == -torch.inf, conditional, guided)

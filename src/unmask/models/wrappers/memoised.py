@@ -1,0 +1,90 @@
+"""A model that never computes the same canvas twice: for many rules over the same prompts."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from unmask.errors import ModelError
+from unmask.models.denoiser import Canvas, Hidden, read_at, ship
+from unmask.models.pretrained import Pretrained
+
+ROWS = 64  # of one forward: more would not fit the processor's cache
+MOST_BYTES = 3 * 2**29  # of hidden states, before all are forgotten
+
+Key = tuple[int, bytes]  # the first position that is kept, and the canvas
+
+
+class Remembered:
+    """A checkpoint whose hidden states are kept, canvas by canvas.
+
+    Rules that are compared on the same prompts meet the same canvases again and again: all of them
+    the empty one, and in blocks every finished block. Rows go in forwards of equal length without
+    padding, so what is remembered is what a row alone would get, to rounding.
+    """
+
+    def __init__(self, model: Pretrained) -> None:
+        if model.spec.block is not None:
+            raise ModelError(f"{model.spec.name} attends in blocks; use its block cache instead")
+        self.model, self.spec, self.device = model, model.spec, model.device
+        self.asked = self.computed = 0  # rows
+        self.forget()
+
+    def forget(self) -> None:
+        """Start with an empty memory."""
+        self._first_cell: dict[Key, int] = {}  # where a canvas begins in the memory
+        self._size = 0
+        self._states = torch.empty(0)
+
+    def trunk(self, canvas: Canvas) -> Hidden:
+        """Compute the canvases that are new; every row then points to its cells in the memory."""
+        tokens, lengths = canvas.tokens, canvas.lengths.tolist()
+        if self._size * max(self.model.arch.hidden, 1) * 4 > MOST_BYTES:
+            self.forget()
+        begin = self._begin(canvas)
+        keys = [
+            (first, row[:size].tobytes())
+            for first, row, size in zip(begin, tokens.numpy(), lengths, strict=True)
+        ]
+        fresh: dict[Key, int] = {}  # of several equal rows the first
+        for row, key in enumerate(keys):
+            if key not in self._first_cell:
+                fresh.setdefault(key, row)
+        self.asked += len(keys)
+        self.computed += len(fresh)
+        self._compute(canvas, fresh)
+        cells = torch.tensor([self._first_cell[key] for key in keys])
+        return Hidden((self._states, cells - torch.tensor(begin)))
+
+    def head(self, hidden: Hidden, rows: Tensor, positions: Tensor) -> Tensor:
+        states, offset = hidden.states
+        source = read_at(positions, self.model.arch.shift)
+        return self.model.module.logits(states[ship(offset[rows] + source, states.device)])
+
+    def _begin(self, canvas: Canvas) -> list[int]:
+        """The first position of each row that a head may be asked about."""
+        first = (~canvas.given).int().argmax(-1)
+        return read_at(first, self.model.arch.shift).tolist()
+
+    def _compute(self, canvas: Canvas, fresh: dict[Key, int]) -> None:
+        by_length: dict[int, list[Key]] = {}
+        for key, row in fresh.items():
+            by_length.setdefault(int(canvas.lengths[row]), []).append(key)
+        for length, members in by_length.items():
+            for place in range(0, len(members), ROWS):
+                some = members[place : place + ROWS]
+                first = min(begin for begin, _ in some)
+                tokens = canvas.tokens[[fresh[key] for key in some], :length]
+                states = self.model.module(ship(tokens, self.device), first=first)
+                for key, state in zip(some, states, strict=True):
+                    self._first_cell[key] = self._keep(state[key[0] - first :])
+
+    def _keep(self, states: Tensor) -> int:
+        """Append cells to the memory; returns where they begin: [n, D]."""
+        first, self._size = self._size, self._size + len(states)
+        if self._size > len(self._states):
+            grown = states.new_empty(max(2 * self._size, 4096), states.shape[-1])
+            grown[:first] = self._states[:first] if first else grown[:0]
+            self._states = grown
+        self._states[first : self._size] = states
+        return first

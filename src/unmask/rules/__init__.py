@@ -1,0 +1,1 @@
+"""Decoding rules: their parts, the notation that writes them, and the view that they read."""

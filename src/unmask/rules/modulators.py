@@ -1,0 +1,144 @@
+"""Modulators that weigh a score by where the position is and which token it would get."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cache
+from math import inf, log
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from unmask.errors import RuleError, require
+from unmask.models.denoiser import ModelSpec
+from unmask.rules.registry import register
+from unmask.rules.view import Needs, Scores, View
+
+
+@register(
+    "modulate",
+    "pc",
+    "exp(-lam * pos) * min(-S * log f(token), alpha)",
+    "PC-Sampler: position weight and frequency calibration",
+)
+@dataclass(frozen=True)
+class PositionCalibration:
+    """Prefers early positions of the block, and tokens that are rare in ordinary text.
+
+    f is a table of background frequencies, one per token id: a JSON list or a .npy file.
+    Without one only the position counts.
+    """
+
+    lam: float = 0.25
+    alpha: float = 10.0
+    background: str = "none"
+
+    needs = Needs()
+
+    def __post_init__(self) -> None:
+        require(0 <= self.lam < inf, f"pc: lam must be >= 0 and finite, got {self.lam}")
+        require(0 < self.alpha < inf, f"pc: alpha must be > 0 and finite, got {self.alpha}")
+        reserved = sorted(set(",|(){}=") & set(self.background))
+        require(
+            not reserved,
+            f"pc: the path {self.background!r} holds {' '.join(reserved)}, which the notation "
+            "cannot write; rename the file",
+        )
+        if self.background != "none":
+            _frequencies(self.background)
+
+    def check_model(self, spec: ModelSpec) -> None:
+        """Raise unless there is a frequency for every token."""
+        known = spec.vocab_size if self.background == "none" else len(_frequencies(self.background))
+        require(
+            known >= spec.vocab_size,
+            f"pc: {self.background!r} holds {known} frequencies, {spec.name} has "
+            f"{spec.vocab_size} tokens; give one for each",
+        )
+
+    def __call__(self, view: View, scores: Scores) -> Scores:
+        require(scores.logarithmic, "pc needs a score in [0, 1]: confidence, margin or random")
+        key, value = scores.key, scores.value
+        if self.background != "none":
+            surprise = -(_frequencies(self.background).to(value.device) + 1e-9).log()
+            surprise = surprise[view.token].clamp_min(0.0)
+            key = (key + surprise.log()).clamp_max(log(self.alpha))
+            value = (value * surprise).clamp_max(self.alpha)
+        place = torch.arange(value.shape[-1], device=value.device, dtype=value.dtype)
+        return Scores(key, value, logarithmic=True) - self.lam * place
+
+
+@register(
+    "modulate", "certainty", "S * (Gaussian density of fixed tokens)", "d2Cache's certainty prior"
+)
+@dataclass(frozen=True)
+class Certainty:
+    """Prefers positions near tokens that are already fixed, by a Gaussian of width sigma.
+
+    The answer is thought to be surrounded by its own length of fixed tokens on the left, and on
+    the right too once its last token is fixed.
+    """
+
+    sigma: float = 10.0
+
+    needs = Needs()
+
+    def __post_init__(self) -> None:
+        require(
+            0.01 <= self.sigma < inf,
+            f"certainty: sigma must be >= 0.01 and finite, got {self.sigma}",
+        )
+
+    def __call__(self, view: View, scores: Scores) -> Scores:
+        return scores - -self.density(view).log()
+
+    def density(self, view: View) -> Tensor:
+        """Share of the Gaussian's weight that falls on fixed tokens, in (0, 1]: [B, W]."""
+        p, device = view.progress, view.masked.device
+        reach = p.known.shape[-1]
+        length = p.answer_length[:, None]  # [B, 1]
+        here = p.offset[:, None] + torch.arange(view.masked.shape[-1], device=device)  # [B, W]
+        there = torch.arange(-reach, 2 * reach, device=device)  # [3A]
+        left = (there < 0) & (there >= -length)
+        right = (there >= length) & (there < 2 * length) & p.known.gather(-1, length - 1)
+        fixed = torch.nn.functional.pad(p.known, (reach, reach)) | left | right  # [B, 3A]
+        near = self._gauss(here[..., None] - there) * fixed[:, None]  # [B, W, 3A]
+        far = torch.arange(-3 * reach, 3 * reach, device=device)
+        whole = self._gauss(far) * ((far >= -3 * length) & (far < 3 * length))  # [B, 6A]
+        return _exact_sum(near) / _exact_sum(whole)[:, None]
+
+    def _gauss(self, distance: Tensor) -> Tensor:
+        return torch.exp(-(distance**2).double() / (2 * self.sigma**2))
+
+
+def _exact_sum(terms: Tensor) -> Tensor:
+    """The sum over the last axis from left to right, so that zeros of padding change no bit."""
+    return terms.cumsum(-1)[..., -1]
+
+
+@cache
+def _frequencies(path: str) -> Tensor:
+    """A table of background frequencies, float64, checked."""
+    file = Path(path)
+    require(file.is_file(), f"pc: background file {path!r} does not exist; give a .json or .npy")
+    try:
+        table = np.load(file) if file.suffix == ".npy" else _from_json(file)
+        frequencies = torch.as_tensor(np.asarray(table, dtype=np.float64))
+    except (ValueError, TypeError) as error:
+        raise RuleError(f"pc: {path!r} must hold a list of frequencies: {error}") from None
+    good = frequencies.ndim == 1 and bool((frequencies >= 0).all())
+    require(good, f"pc: {path!r} must hold one frequency >= 0 per token id")
+    return frequencies
+
+
+def _from_json(file: Path) -> Any:
+    data = json.loads(file.read_text())
+    if isinstance(data, dict):
+        lists = [value for value in data.values() if isinstance(value, list)]
+        require(len(lists) == 1, f"pc: {str(file)!r} must hold one list of frequencies")
+        return lists[0]
+    return data

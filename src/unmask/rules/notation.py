@@ -1,0 +1,126 @@
+"""The rule notation: parts separated by bars, knobs in parentheses, sweeps in braces."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from difflib import get_close_matches
+from typing import Any, Literal, get_args, get_origin
+
+from unmask.errors import RuleError, UnknownName
+from unmask.rules.recipes import RECIPES
+from unmask.rules.registry import STAGES, TABLE, Argument, Kind, kind_named, kinds
+
+_PART = re.compile(r"\s*([A-Za-z][\w-]*)\s*(?:\((.*)\))?\s*$", re.DOTALL)
+_BRACES = re.compile(r"\{([^{}]*)\}")
+
+
+def parse(text: str) -> list[Any]:
+    """The parts of one rule, made and checked, in the order they were written."""
+    return [kind.make(**knobs) for kind, knobs in read(text)]
+
+
+def read(text: str) -> list[tuple[Kind, dict[str, Any]]]:
+    """The parts of one rule as they were written, not made: no knob has done anything yet."""
+    if "{" in text or "}" in text:
+        count = len(expand(text))
+        raise RuleError(f"{text!r} is a sweep of {count} rules; one rule is wanted here")
+    parts, latest = [], 0
+    for piece in text.split("|"):
+        kind, knobs = _read_part(piece, text)
+        stage = STAGES.index(kind.stage)
+        if stage < latest:
+            raise RuleError(
+                f"{kind.name!r} stands too late in {text!r}; the order is "
+                "credit | score | modulators | selection | limits | revoke"
+            )
+        latest = stage
+        parts.append((kind, knobs))
+    return parts
+
+
+def expand(text: str) -> list[str]:
+    """Every rule that a text with braces stands for: `{0,1}` and `{a,b}` give four."""
+    choices = [[option.strip() for option in group.split(",")] for group in _BRACES.findall(text)]
+    if any("" in options for options in choices):
+        raise RuleError(f"an empty choice in the braces of {text!r}; write {{0,1,5}}")
+    frame = _BRACES.sub("\0", text)
+    if "{" in frame or "}" in frame:
+        raise RuleError(f"unbalanced or nested braces in {text!r}")
+    pieces = frame.split("\0")
+    lines = []
+    for picked in itertools.product(*choices):
+        gaps = [*picked, ""]
+        lines.append("".join(itertools.chain(*zip(pieces, gaps, strict=True))))
+    return lines
+
+
+def _read_part(piece: str, text: str) -> tuple[Kind, dict[str, Any]]:
+    match = _PART.match(piece)
+    if match is None:
+        what = f"cannot read {piece.strip()!r}" if piece.strip() else "an empty part"
+        raise RuleError(f"{what} in {text!r}; a part is a name, or name(value, key=value)")
+    if piece.strip() == text.strip() and match[1] not in TABLE:
+        raise UnknownName("rule or recipe", match[1], [*RECIPES, *(kind.name for kind in kinds())])
+    kind = kind_named(match[1])
+    return kind, _parse_knobs(kind, match[2] or "")
+
+
+def _parse_knobs(kind: Kind, inside: str) -> dict[str, Any]:
+    arguments = {argument.name: argument for argument in kind.arguments}
+    knobs: dict[str, Any] = {}
+    pieces = [piece.strip() for piece in inside.split(",")] if inside.strip() else []
+    by_name = False
+    for place, piece in enumerate(pieces):
+        name, equals, written = (word.strip() for word in piece.partition("="))
+        if not equals:
+            if by_name or place >= len(arguments):
+                raise RuleError(_too_many(kind, piece, place))
+            name, written = list(arguments)[place], piece
+        elif name not in arguments:
+            raise RuleError(_unknown_knob(kind, name))
+        by_name = bool(equals)
+        if name in knobs:
+            raise RuleError(f"{kind.name}: {name} is given twice")
+        knobs[name] = _read(kind, arguments[name], written)
+    return knobs
+
+
+def _read(kind: Kind, argument: Argument, written: str) -> Any:
+    """A knob's value, read as what the knob holds."""
+    name = f"{kind.name}: {argument.name}"
+    if get_origin(argument.kind) is Literal:
+        words = get_args(argument.kind)
+        if written not in words:
+            near = get_close_matches(written, words, n=1, cutoff=0.5)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise RuleError(f"{name} must be one of {', '.join(words)}, got {written!r}{hint}")
+        return written
+    if argument.kind is bool:
+        if written not in ("yes", "no"):
+            raise RuleError(f"{name} must be yes or no, got {written!r}")
+        return written == "yes"
+    if argument.kind is str:
+        if not written:
+            raise RuleError(f"{name} must not be empty")
+        return written
+    try:
+        return int(written) if argument.kind is int else float(written)
+    except ValueError:
+        number = "a whole number" if argument.kind is int else "a number"
+        raise RuleError(f"{name} must be {number}, got {written!r}") from None
+
+
+def _too_many(kind: Kind, piece: str, place: int) -> str:
+    if not kind.arguments:
+        return f"{kind.name} takes no argument, got {piece!r}"
+    if place >= len(kind.arguments):
+        return f"{kind.name} takes at most {len(kind.arguments)} arguments: {kind.usage}"
+    return f"{kind.name}: the plain value {piece!r} must stand before key=value: {kind.usage}"
+
+
+def _unknown_knob(kind: Kind, name: str) -> str:
+    known = [argument.name for argument in kind.arguments]
+    near = get_close_matches(name, known, n=1, cutoff=0.5)
+    hint = f"; did you mean {near[0]!r}?" if near else ";"
+    return f"{kind.name} has no argument {name!r}{hint} arguments: {', '.join(known) or 'none'}"

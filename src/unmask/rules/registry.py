@@ -1,0 +1,257 @@
+"""The tables of rule parts: how a name in the notation becomes a callable, and back."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache, cached_property
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints, overload
+
+from unmask.errors import RuleError, UnknownName
+from unmask.rules.view import EVERYTHING, Needs
+
+ENTRY_POINTS = "unmask.parts"
+BUILT_IN = (
+    "credit",
+    "scores",
+    "stability",
+    "modulators",
+    "select",
+    "schedules",
+    "limits",
+    "revoke",
+)
+STAGES = ("logits", "score", "modulate", "select", "limit", "revoke")
+
+T = TypeVar("T", bound=Callable[..., Any])
+_STEP_INPUTS = {"view", "scores", "chosen"}  # what the loop hands to a function; the rest are knobs
+
+
+@dataclass(frozen=True)
+class Argument:
+    """One knob of a part."""
+
+    name: str
+    kind: Any  # float, int, bool, str, or a Literal of allowed words
+    default: Any = dataclasses.MISSING
+
+    def __str__(self) -> str:
+        words = get_args(self.kind) if get_origin(self.kind) is Literal else ()
+        allowed = "yes|no" if self.kind is bool else "|".join(map(str, words))
+        if self.default is dataclasses.MISSING:
+            return f"{self.name}: {allowed}" if allowed else self.name
+        return f"{self.name}={show(self.default)}" + (f" ({allowed})" if allowed else "")
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A row of the table: a named part that the notation can make."""
+
+    name: str
+    stage: str
+    target: Callable[..., Any]  # a frozen dataclass, or a function whose knobs have defaults
+    formula: str = ""
+    source: str = ""
+    needs: Needs = EVERYTHING  # of a function; a class says it itself
+
+    @property
+    def summary(self) -> str:
+        """The first line of the part's docstring."""
+        return (inspect.getdoc(self.target) or "").partition("\n")[0]
+
+    @cached_property
+    def arguments(self) -> tuple[Argument, ...]:
+        """The knobs, in the order of the notation."""
+        hints = get_type_hints(self.target)
+        if dataclasses.is_dataclass(self.target):
+            return tuple(
+                Argument(f.name, hints[f.name], f.default)
+                for f in dataclasses.fields(self.target)
+                if f.init
+            )
+        return tuple(
+            Argument(name, hints.get(name, float), _or_missing(parameter.default))
+            for name, parameter in inspect.signature(self.target).parameters.items()
+            if name not in _STEP_INPUTS
+        )
+
+    @property
+    def usage(self) -> str:
+        """How it is written, such as `swd(lam=5, kl=prev_cur, ...)`."""
+        knobs = ", ".join(str(argument) for argument in self.arguments)
+        return f"{self.name}({knobs})" if knobs else self.name
+
+    def make(self, **knobs: Any) -> Any:
+        """An instance with these knobs; a function without knobs is its own instance."""
+        for argument in self.arguments:
+            if argument.default is dataclasses.MISSING and argument.name not in knobs:
+                raise RuleError(f"{self.name}: {argument.name} must be given: {self.usage}")
+        if dataclasses.is_dataclass(self.target):
+            return self.target(**knobs)
+        if not self.arguments:
+            return self.target
+        filled = {a.name: knobs.get(a.name, a.default) for a in self.arguments}
+        return Bound(self, tuple(filled.items()))
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A function part with its knobs turned."""
+
+    kind: Kind
+    knobs: tuple[tuple[str, Any], ...]
+
+    def __call__(self, *inputs: Any) -> Any:
+        return self.kind.target(*inputs, **dict(self.knobs))
+
+
+TABLE: dict[str, Kind] = {}  # by name, in the order of registration
+
+
+def kinds(stage: str | None = None) -> list[Kind]:
+    """Every known part, of one stage or of all, in the order of the stages."""
+    _load()
+    chosen = STAGES if stage is None else (stage,)
+    return [kind for s in chosen for kind in TABLE.values() if kind.stage == s]
+
+
+def kind_named(name: str, what: str = "rule part") -> Kind:
+    """The part of that name, or an error that suggests the nearest one."""
+    _load()
+    if name not in TABLE:
+        raise UnknownName(what, name, [kind.name for kind in kinds()])
+    return TABLE[name]
+
+
+def kind_of(part: Any) -> Kind:
+    """The table row that a part instance was made from."""
+    if isinstance(part, Bound):
+        return part.kind
+    _load()
+    for kind in TABLE.values():
+        if kind.target is part or kind.target is type(part):
+            return kind
+    raise RuleError(
+        f"{part!r} is not a registered part; decorate it with @unmask.score, "
+        "@unmask.modulator or @unmask.selection to give it a name"
+    )
+
+
+def needs_of(part: Any) -> Needs:
+    """What a part reads: its own word, or for a plain function its table row's."""
+    own = getattr(part, "needs", None)
+    if isinstance(own, Needs):
+        return own
+    if isinstance(part, Bound):
+        return part.kind.needs
+    rows = (kind for kind in TABLE.values() if kind.target is part)
+    return next((kind.needs for kind in rows), EVERYTHING)
+
+
+def notation(part: Any) -> str:
+    """The part as the rule notation writes it: `swd(5, kl=cur_prev)`."""
+    kind = kind_of(part)
+    if not kind.arguments:
+        return kind.name
+    knobs = dict(part.knobs) if isinstance(part, Bound) else vars(part)
+    first, *others = kind.arguments
+    written = [show(knobs[first.name])]
+    written += [f"{a.name}={show(knobs[a.name])}" for a in others if knobs[a.name] != a.default]
+    return f"{kind.name}({', '.join(written)})"
+
+
+def spelled(part: Any) -> str:
+    """The part in the notation, or what Python calls it: for messages."""
+    try:
+        return notation(part)
+    except RuleError:
+        return getattr(part, "__name__", type(part).__name__)
+
+
+def show(value: Any) -> str:
+    """A knob's value as the notation writes it: 5, 0.1, yes, prev_cur."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
+        return str(int(value))
+    return repr(value) if isinstance(value, float) else str(value)
+
+
+def register(
+    stage: str, name: str, formula: str = "", source: str = "", needs: Needs = EVERYTHING
+) -> Callable[[T], T]:
+    """Put a class or function into the table under this name."""
+
+    def put(target: T) -> T:
+        if name in TABLE and TABLE[name].target is not target:
+            taken = TABLE[name].target
+            if (taken.__module__, taken.__qualname__) != (target.__module__, target.__qualname__):
+                raise RuleError(
+                    f"the part name {name!r} is taken by {taken.__module__}.{taken.__qualname__}; "
+                    "choose another name"
+                )
+        TABLE[name] = Kind(name, stage, target, formula, source, needs)
+        return target
+
+    return put
+
+
+@overload
+def score(target: T) -> T: ...
+@overload
+def score(*, needs: Needs) -> Callable[[T], T]: ...
+def score(target: T | None = None, *, needs: Needs = EVERYTHING) -> T | Callable[[T], T]:
+    """Decorator: make a function `(view) -> Tensor` a score of the notation."""
+    return _named("score", target, needs)
+
+
+@overload
+def modulator(target: T) -> T: ...
+@overload
+def modulator(*, needs: Needs) -> Callable[[T], T]: ...
+def modulator(target: T | None = None, *, needs: Needs = EVERYTHING) -> T | Callable[[T], T]:
+    """Decorator: make a function `(view, scores) -> Scores` a modulator of the notation."""
+    return _named("modulate", target, needs)
+
+
+@overload
+def selection(target: T) -> T: ...
+@overload
+def selection(*, needs: Needs) -> Callable[[T], T]: ...
+def selection(target: T | None = None, *, needs: Needs = EVERYTHING) -> T | Callable[[T], T]:
+    """Decorator: make a function `(view, scores) -> bool Tensor` a selection of the notation."""
+    return _named("select", target, needs)
+
+
+def _named(stage: str, target: T | None, needs: Needs) -> T | Callable[[T], T]:
+    """Register a function under its own name, at once or when it is given."""
+
+    def put(function: T) -> T:
+        return register(stage, function.__name__, needs=needs)(function)
+
+    return put if target is None else put(target)
+
+
+def _or_missing(default: Any) -> Any:
+    return dataclasses.MISSING if default is inspect.Parameter.empty else default
+
+
+@cache
+def _load() -> None:
+    """Fill the table: our own parts, and what packages offer under the group `unmask.parts`."""
+    for module in BUILT_IN:
+        import_module(f"unmask.rules.{module}")
+    for point in entry_points(group=ENTRY_POINTS):
+        try:
+            target = point.load()
+        except Exception as error:
+            raise RuleError(
+                f"the plug-in {point.name!r} ({point.value}) cannot be imported: {error}; "
+                "mend or uninstall the package that brings it"
+            ) from error
+        if callable(target) and not any(kind.target is target for kind in TABLE.values()):
+            register("select", point.name)(target)

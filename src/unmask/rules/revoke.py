@@ -1,0 +1,42 @@
+"""Revocation: taking back a commitment whose distribution has moved since."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from unmask.errors import require, require_whole
+from unmask.rules.registry import register
+from unmask.rules.view import KL, Needs, View
+
+
+@register(
+    "revoke",
+    "revoke",
+    "{ i : KL(p at commit, p now) > limit }",
+    "the paper's future work, re-masking",
+)
+@dataclass(frozen=True)
+class Drift:
+    """Masks committed tokens of the block again once their distribution has moved by `limit` nats.
+
+    Each position is taken back at most `times` times, and every step commits something, so a
+    window of m masks takes at most m * (1 + times) steps. A model that sees the token itself
+    tends to confirm it: a small limit is needed there.
+    """
+
+    limit: float = 1.0
+    times: int = 1
+    kl: KL = "prev_cur"
+
+    def __post_init__(self) -> None:
+        require(self.limit > 0, f"revoke: limit must be > 0, got {self.limit}")
+        require_whole("revoke: times", self.times, 1)
+
+    @property
+    def needs(self) -> Needs:
+        return Needs(drift=self.kl)
+
+    def __call__(self, view: View) -> Tensor:
+        return view.revocable & (view.revoked_times < self.times) & (view.drift > self.limit)

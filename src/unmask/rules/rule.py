@@ -1,0 +1,171 @@
+"""Rule: Algorithm 1 with its blanks filled in, and its one-line notation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, reduce
+from operator import or_
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from unmask.errors import RuleError
+from unmask.rules.credit import Credit
+from unmask.rules.modulators import PositionCalibration
+from unmask.rules.notation import expand, parse
+from unmask.rules.recipes import RECIPES
+from unmask.rules.registry import kind_of, needs_of, notation, spelled
+from unmask.rules.scores import entropy
+from unmask.rules.stability import Stability
+from unmask.rules.view import ABSENT, Limit, Modulate, Needs, Revoke, Score, Scores, Select, View
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What a rule decides in one step: B rows, W window positions."""
+
+    base: Scores  # before any modulator
+    scores: Scores  # after all of them
+    chosen: Tensor  # [B, W] bool: committed now
+    revoked: Tensor  # [B, W] bool: masked again
+    least: Tensor | None = None  # [B] how many a budget of steps asks for, where there is one
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Score, modulate, select, limit, revoke; hosts that own their loop call it once a step.
+
+    Frozen and without state: what a part remembers comes with the view.
+    """
+
+    score: Score
+    select: Select
+    modulators: tuple[Modulate, ...] = ()
+    limits: tuple[Limit, ...] = ()
+    revoke: Revoke | None = None
+    credit: Credit | None = None
+
+    def __post_init__(self) -> None:
+        if sum(isinstance(part, Stability) for part in self.modulators) > 1:
+            raise RuleError("swd is given twice; its penalties add up, so use one swd with the sum")
+        if self.score is entropy and any(
+            isinstance(part, PositionCalibration) for part in self.modulators
+        ):
+            raise RuleError("pc needs a score in [0, 1]: confidence, margin or random, not entropy")
+
+    @classmethod
+    def parse(cls, text: str) -> Rule:
+        """Read one rule, such as `confidence | swd(5) | eb(0.1)`, or the name of a recipe."""
+        return cls.of(parse(_spelled_out(text)))
+
+    @classmethod
+    def expand(cls, text: str) -> list[Rule]:
+        """Read a rule with braces as all the rules that it stands for, in order."""
+        return [cls.parse(line) for line in expand(_spelled_out(text))]
+
+    @classmethod
+    def of(cls, parts: Sequence[Any]) -> Rule:
+        """A rule from its parts, in the order of the stages."""
+        staged: dict[str, list[Any]] = {}
+        for part in parts:
+            staged.setdefault(kind_of(part).stage, []).append(part)
+        for stage, most in (("logits", 1), ("score", 1), ("select", 1), ("revoke", 1)):
+            if len(staged.get(stage, [])) > most:
+                given = ", ".join(notation(part) for part in staged[stage])
+                raise RuleError(f"a rule has one {_STAGE_NAMES[stage]}, got {given}")
+        for stage in ("score", "select"):
+            if stage not in staged:
+                raise RuleError(
+                    f"the rule has no {_STAGE_NAMES[stage]}; write for example "
+                    "'confidence | swd(5) | eb(0.1)'"
+                )
+        return cls(
+            staged["score"][0],
+            staged["select"][0],
+            tuple(staged.get("modulate", ())),
+            tuple(staged.get("limit", ())),
+            next(iter(staged.get("revoke", ())), None),
+            next(iter(staged.get("logits", ())), None),
+        )
+
+    @property
+    def parts(self) -> tuple[Any, ...]:
+        """All parts in the order of the notation."""
+        every = (self.credit, self.score, *self.modulators, self.select, *self.limits, self.revoke)
+        return tuple(part for part in every if part is not None)
+
+    def __str__(self) -> str:
+        return " | ".join(notation(part) for part in self.parts)
+
+    @cached_property
+    def needs(self) -> Needs:
+        """What the parts read together; nothing else is computed."""
+        return reduce(or_, (needs_of(part) for part in self.parts))
+
+    def __call__(self, view: View) -> Decision:
+        base = _checked(self.score(view), self.score, view)  # 1. score
+        modulated = base
+        for modulate in self.modulators:  # 2. modulate
+            modulated = _checked(modulate(view, modulated), modulate, view)
+        chosen = self.select(view.among(self.ready(view, base)), modulated)  # 3. select
+        self._check(chosen, view)
+        for limit in self.limits:  # 4. limit
+            chosen = limit(view, modulated, chosen)
+        revoked = self.revoke(view) if self.revoke else torch.zeros_like(chosen)  # 5. revoke
+        return Decision(base, modulated, chosen, revoked)
+
+    def ready(self, view: View, base: Scores) -> Tensor:
+        """The candidates; fewer where SWD has no history yet and the selection takes many."""
+        if not getattr(self.select, "adaptive", True):
+            return view.masked
+        for modulate in self.modulators:
+            ready = getattr(modulate, "ready", None)
+            if ready is not None:
+                found: Tensor = ready(view, base)
+                return found
+        return view.masked
+
+    def _check(self, chosen: Any, view: View) -> None:
+        if not isinstance(chosen, Tensor) or chosen.dtype != torch.bool:
+            raise RuleError(f"{spelled(self.select)} must return a bool tensor, got {chosen!r}")
+        if chosen.shape != view.masked.shape:
+            raise RuleError(
+                f"{spelled(self.select)} must choose among {tuple(view.masked.shape)} positions, "
+                f"got a tensor of shape {tuple(chosen.shape)}"
+            )
+        if bool((chosen & ~view.masked).any()):
+            raise RuleError(f"{spelled(self.select)} chose a position that is not masked")
+
+
+_STAGE_NAMES = {
+    "logits": "logit stage",
+    "score": "score",
+    "modulate": "modulator",
+    "select": "selection",
+    "limit": "limit",
+    "revoke": "revocation",
+}
+
+
+def _spelled_out(text: str) -> str:
+    """A recipe's rule where the text is its name."""
+    found = RECIPES.get(text.strip())
+    return found.rule if found else text
+
+
+def _checked(found: Any, part: Any, view: View) -> Scores:
+    """What a score or modulator gave, if it is a number for every position; end tokens last."""
+    scores = Scores.plain(found) if isinstance(found, Tensor) else found
+    if not isinstance(scores, Scores) or scores.key.shape != view.masked.shape:
+        shape = tuple(scores.key.shape) if isinstance(scores, Scores) else type(found).__name__
+        raise RuleError(
+            f"{spelled(part)} must give a score for each of {tuple(view.masked.shape)} positions, "
+            f"got {shape}"
+        )
+    if view.deferred is not ABSENT:
+        scores = scores.putting_last(view.deferred)
+    if bool((scores.key.isnan() & view.masked).any()):
+        raise RuleError(f"{spelled(part)} gave NaN for a masked position")
+    return scores

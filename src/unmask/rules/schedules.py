@@ -1,0 +1,133 @@
+"""Selections that follow a timetable: how many positions go in step t of how many."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import torch
+from torch import Tensor
+
+from unmask.errors import require, require_whole
+from unmask.rules.registry import register
+from unmask.rules.select import best_first, first_in
+from unmask.rules.view import Needs, Progress, Scores, View
+
+
+def steps_per_window(steps: int, progress: Progress) -> Tensor:
+    """The row's steps shared equally by its blocks, at least one each: [B]."""
+    return (steps // progress.num_windows).clamp_min(1)
+
+
+def even_share(steps: int, progress: Progress) -> Tensor:
+    """LLaDA's timetable: masks // steps each, the remainder one each to the first steps: [B].
+
+    Past the last step (masks that were taken back) everything that is left.
+    """
+    steps_here = steps_per_window(steps, progress)
+    share = progress.opened // steps_here
+    share += (progress.step < progress.opened % steps_here).long()
+    late = progress.step >= steps_here
+    return torch.where(late, progress.opened, share.clamp_min(1))
+
+
+@register("select", "static", "the k_t best, k_t an even share of the masks", "LLaDA's generate.py")
+@dataclass(frozen=True)
+class Static:
+    """LLaDA's fixed timetable: `steps` forwards over all blocks, an even share in each."""
+
+    steps: int = 256
+
+    adaptive = False
+    needs = Needs()
+
+    def __post_init__(self) -> None:
+        require_whole("static: steps", self.steps, 1)
+
+    def __call__(self, view: View, scores: Scores) -> Tensor:
+        order = best_first(scores.key, view.masked)
+        return first_in(order, even_share(self.steps, view.progress), view.masked)
+
+    def gauge(self, view: View, scores: Scores, chosen: Tensor) -> dict[str, Tensor]:
+        """How many the timetable asks for: [B]."""
+        return {"share": even_share(self.steps, view.progress)}
+
+
+@register(
+    "select",
+    "timesteps",
+    "the floor(m (1 - s/t)) best, s/t from linspace(1, eps)",
+    "Dream's _sample",
+)
+@dataclass(frozen=True)
+class Timesteps:
+    """Dream's timetable: a share 1 - s/t of the masks that are left, all in the last step.
+
+    In float32, as Dream computes it: with as many steps as masks the first step commits nothing
+    and the last one two.
+    """
+
+    steps: int = 512
+    eps: float = 0.001
+
+    adaptive = False
+    waits = True  # a step may commit nothing
+    needs = Needs()
+
+    def __post_init__(self) -> None:
+        _check_timesteps("timesteps", self.steps, self.eps)
+
+    def __call__(self, view: View, scores: Scores) -> Tensor:
+        return first_in(best_first(scores.key, view.masked), self._count(view), view.masked)
+
+    def gauge(self, view: View, scores: Scores, chosen: Tensor) -> dict[str, Tensor]:
+        """How many the timetable asks for: [B]."""
+        return {"share": self._count(view)}
+
+    def _count(self, view: View) -> Tensor:
+        share, last = _share(self.steps, self.eps, view.progress)
+        left = view.masked.sum(-1)
+        return torch.where(last, left, (left.float() * share).long())
+
+
+@register("select", "origin", "each with probability 1 - s/t", "Dream's alg='origin'")
+@dataclass(frozen=True)
+class Origin:
+    """Dream's random order: every mask independently, all that are left in the last step."""
+
+    steps: int = 512
+    eps: float = 0.001
+
+    adaptive = False
+    waits = True
+    needs = Needs(draws=True)
+
+    def __post_init__(self) -> None:
+        _check_timesteps("origin", self.steps, self.eps)
+
+    def __call__(self, view: View, scores: Scores) -> Tensor:
+        share, last = _share(self.steps, self.eps, view.progress)
+        return ((view.draws < share[:, None].double()) | last[:, None]) & view.masked
+
+
+def _check_timesteps(name: str, steps: int, eps: float) -> None:
+    require_whole(f"{name}: steps", steps, 1)
+    require(0 <= eps < 1, f"{name}: eps must be in [0, 1), got {eps}")
+
+
+def _share(steps: int, eps: float, progress: Progress) -> tuple[Tensor, Tensor]:
+    """1 - s/t of the present step, float32, and whether it is the last: [B] each."""
+    steps_here = steps_per_window(steps, progress)
+    shares = [
+        _shares(count, eps)[min(step, count - 1)]
+        for count, step in zip(steps_here.tolist(), progress.step.tolist(), strict=True)
+    ]
+    share = torch.tensor(shares, dtype=torch.float32, device=progress.step.device)
+    return share, progress.step >= steps_here - 1
+
+
+@lru_cache(maxsize=64)
+def _shares(steps: int, eps: float) -> list[float]:
+    t = torch.linspace(1, eps, steps + 1, dtype=torch.float32)
+    result: list[float] = (1 - t[1:] / t[:-1]).tolist()
+    return result

@@ -1,0 +1,32 @@
+"""Scores: how good it would be to commit a position now, as log-utilities."""
+
+from __future__ import annotations
+
+from unmask.rules.registry import register
+from unmask.rules.view import Needs, Scores, View
+
+
+@register(
+    "score", "confidence", "S = max_v p(v)", "Sec. 2; LLaDA's low-confidence remasking", Needs()
+)
+def confidence(view: View) -> Scores:
+    """Probability of the token that would be written."""
+    return Scores.log_of(view.confidence)
+
+
+@register("score", "margin", "S = p(1) - p(2)", "Sec. 2; Dream's topk_margin", Needs())
+def margin(view: View) -> Scores:
+    """Lead of the likeliest token over the second."""
+    return Scores.log_of(view.margin)
+
+
+@register("score", "entropy", "S = -H(p), in nats", "Sec. 2; Dream's entropy", Needs())
+def entropy(view: View) -> Scores:
+    """Negative entropy of the distribution; 0 is certain."""
+    return Scores.plain(-view.entropy)
+
+
+@register("score", "random", "S ~ U(0, 1)", "LLaDA's remasking='random'", Needs(draws=True))
+def random(view: View) -> Scores:
+    """A fresh random number, from the row's own seed: commit in random order."""
+    return Scores.log_of(view.draws)

@@ -1,0 +1,90 @@
+"""Stability-Weighted Decoding: the only file that knows lambda."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from unmask.errors import require
+from unmask.rules.registry import register
+from unmask.rules.view import KL, Needs, Scores, View
+
+
+@register("modulate", "swd", "S * exp(-lam * D), i.e. log S - lam * D", "Eq. 7 and 8, Algorithm 1")
+@dataclass(frozen=True)
+class Stability:
+    """Lowers the score of a token whose distribution still moves between two steps.
+
+    Scores are log-utilities, so S * exp(-lam * D) is a subtraction: nothing underflows, and
+    instability lowers every score (Eq. 8 taken literally would raise the negative entropy).
+    At lam = 0 it changes nothing, bit for bit.
+
+    kl: `prev_cur` is KL(previous || current), as Algorithm 1; `cur_prev` as the theorem.
+    start: without history, `single` ranks by the base score and lets adaptive selections commit
+        only the best; `skip` takes D = 0; `uniform` compares with the uniform distribution.
+    form: what Eq. 8 means for a negative score: `additive` -H - lam D; `signed` -H exp(lam D);
+        `literal` -H exp(-lam D), which rewards instability.
+    scope: `sequence` keeps the history across blocks; `block` forgets it at each boundary.
+    """
+
+    lam: float = 5.0
+    kl: KL = "prev_cur"
+    start: Literal["single", "skip", "uniform"] = "single"
+    form: Literal["additive", "signed", "literal"] = "additive"
+    scope: Literal["sequence", "block"] = "sequence"
+
+    def __post_init__(self) -> None:
+        require(0 <= self.lam < float("inf"), f"swd: lam must be >= 0 and finite, got {self.lam}")
+        if self.form == "literal" and self.lam:
+            warnings.warn(
+                "swd(form=literal) is Eq. 8 as printed: with the negative entropy it rewards "
+                "instability; use it for ablations only",
+                stacklevel=3,
+            )
+
+    @property
+    def needs(self) -> Needs:
+        if not self.lam:
+            return Needs()
+        return Needs(
+            kl=frozenset({self.kl}),
+            uniform_start=self.start == "uniform",
+            block_scope=self.scope == "block",
+        )
+
+    def __call__(self, view: View, scores: Scores) -> Scores:
+        if not self.lam:
+            return scores
+        penalty = self.lam * view.instability(self.kl)
+        if scores.logarithmic or self.form == "additive":
+            return scores - penalty
+        require(
+            not bool((view.masked & (scores.value > 0)).any()),
+            f"swd: form={self.form} is for scores <= 0, such as entropy",
+        )
+        return _in_log_domain(-scores.value, penalty if self.form == "signed" else -penalty)
+
+    def ready(self, view: View, base: Scores) -> Tensor:
+        """Who may be committed by a selection that takes as many as it likes: [B, W].
+
+        Under `start=single` a position without history waits while another one has some; a row
+        without any history commits its best by the base score.
+        """
+        if not self.lam or self.start != "single":
+            return view.masked
+        seen = view.masked & view.seen
+        key = torch.where(
+            view.masked, base.key.clamp_min(torch.finfo(base.key.dtype).min), -torch.inf
+        )
+        best = torch.zeros_like(view.masked).scatter(-1, key.argmax(-1, keepdim=True), True)
+        return torch.where(seen.any(-1, keepdim=True), seen, best & view.masked)
+
+
+def _in_log_domain(cost: Tensor, penalty: Tensor) -> Scores:
+    """The score -cost * exp(penalty) for a cost >= 0, ranked without under- or overflow."""
+    key = torch.where(cost > 0, -(cost.log() + penalty), torch.inf)
+    return Scores(key, -(-key).exp())

@@ -1,0 +1,157 @@
+"""The demonstration: two rules fill one sentence on an oracle that is rash while much is masked."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from unmask.decoding.loop import decode_steps
+from unmask.decoding.request import Settings, infill_request
+from unmask.decoding.results import Result, Step
+from unmask.models import ModelSpec, Noisy, TableOracle
+from unmask.rules.rule import Rule
+from unmask.rules.view import ABSENT, View
+
+MASK = "[MASK]"
+BASELINE, SWD = "confidence | eb(0.1)", "confidence | swd(5) | eb(0.1)"
+COMPARED = (
+    BASELINE,
+    SWD,
+    "confidence | threshold(0.9)",
+    "confidence | swd(5) | threshold(0.9)",
+    "confidence | budget(0.1)",
+    "confidence | swd(5) | eb(0.1) | revoke(1)",
+    "confidence | top(1)",
+)
+NOISE = 4.0  # of the logits while everything is masked; it fades as tokens are fixed
+SUBJECT = 1  # the position of "dog" or "car"
+
+_WORLDS = {
+    "dog": (("barked", "slept"), (("in", "garden"), ("at", "gate")), ("fed", "tired")),
+    "car": (("started", "stopped"), (("in", "garage"), ("at", "gate")), ("towed", "parked")),
+}
+
+
+@dataclass(frozen=True)
+class Frame:
+    """The canvas after one step of a run, as words."""
+
+    words: tuple[str, ...]  # MASK where still open
+    new: frozenset[int]  # positions that this step committed
+
+
+@dataclass(frozen=True)
+class Moment:
+    """How the subject's position looked in one step."""
+
+    step: int
+    guess: str
+    confidence: float
+    instability: float  # nan where there is no history
+    score: float
+    committed: bool
+
+
+@dataclass(frozen=True)
+class Run:
+    """One rule on one sentence."""
+
+    rule: str
+    frames: tuple[Frame, ...]
+    subject: tuple[Moment, ...]
+    nfe: int
+    log_likelihood: float  # of the sentence under the true joint; -inf: no such sentence
+
+    @property
+    def sentence(self) -> str:
+        return " ".join(self.frames[-1].words)
+
+
+@dataclass(frozen=True)
+class Tally:
+    """One rule over many runs."""
+
+    rule: str
+    valid: int
+    runs: int
+    mean_nfe: float
+
+
+class DogOrCar:
+    """Sixteen equally likely sentences, half about a dog and half about a car."""
+
+    def __init__(self) -> None:
+        sentences = [sentence.split() for sentence in _sentences()]
+        self.words = [MASK, *sorted({word for sentence in sentences for word in sentence})]
+        self.ids = {word: number for number, word in enumerate(self.words)}
+        table = [[self.ids[word] for word in sentence] for sentence in sentences]
+        spec = ModelSpec(0, len(self.words), name="dog-or-car")
+        self.oracle = TableOracle(table, [1.0] * len(table), spec)
+        self.canvas = [self.ids["the"], *[0] * (len(table[0]) - 1)]
+
+    def run(self, rule: str, seed: int) -> Run:
+        """Fill the sentence by one rule, with one draw of the noise."""
+        model = Noisy(self.oracle, NOISE, seed)
+        request = infill_request(model.spec, self.canvas, Settings(Rule.parse(rule)))
+        steps = list(decode_steps(model, [request]))
+        result = steps[-1].finished[0]
+        return Run(
+            rule=rule,
+            frames=tuple(self._frames(steps)),
+            subject=tuple(self._moments(steps)),
+            nfe=result.nfe,
+            log_likelihood=self._log_likelihood(result),
+        )
+
+    def tally(self, rule: str, seeds: Sequence[int]) -> Tally:
+        """How often a rule ends in a sentence that exists, and at what cost."""
+        runs = [self.run(rule, seed) for seed in seeds]
+        valid = sum(run.log_likelihood > -math.inf for run in runs)
+        return Tally(rule, valid, len(runs), sum(run.nfe for run in runs) / len(runs))
+
+    def _log_likelihood(self, result: Result) -> float:
+        return self.oracle.log_likelihood(result.canvas.tolist())
+
+    def _frames(self, steps: list[Step]) -> Iterator[Frame]:
+        before = self.canvas
+        for step in steps:
+            after = step.tokens[0].tolist()
+            new = frozenset(i for i, token in enumerate(after) if token != before[i])
+            yield Frame(tuple(self.words[token] for token in after), new)
+            before = after
+
+    def _instability(self, view: View, place: int) -> float:
+        known = view.kl_prev_cur is not ABSENT and bool(view.seen[0, place])
+        return float(view.kl_prev_cur[0, place]) if known else math.nan
+
+    def _moments(self, steps: list[Step]) -> Iterator[Moment]:
+        for number, step in enumerate(steps, 1):
+            place = SUBJECT - int(step.start[0])
+            view, decision = step.view, step.decision
+            if not bool(view.masked[0, place]):
+                return
+            yield Moment(
+                step=number,
+                guess=self.words[int(view.token[0, place])],
+                confidence=float(view.confidence[0, place]),
+                instability=self._instability(view, place),
+                score=float(decision.scores.value[0, place]),
+                committed=bool(decision.chosen[0, place]),
+            )
+
+
+def first_difference(world: DogOrCar, seeds: Sequence[int]) -> tuple[int, Run, Run] | None:
+    """The first noise seed where the baseline ends in nonsense and SWD does not."""
+    for seed in seeds:
+        baseline, swd = world.run(BASELINE, seed), world.run(SWD, seed)
+        if baseline.log_likelihood == -math.inf < swd.log_likelihood:
+            return seed, baseline, swd
+    return None
+
+
+def _sentences() -> Iterator[str]:
+    for subject, (verbs, places, ends) in _WORLDS.items():
+        for verb, (how, place), end in itertools.product(verbs, places, ends):
+            yield f"the {subject} {verb} {how} the {place} until it was {end} ."

@@ -1,0 +1,1 @@
+"""Text in, text out: prompts, answers, sessions and files of them."""

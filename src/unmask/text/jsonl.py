@@ -1,0 +1,179 @@
+"""Files of many prompts: JSON lines in, and answers as JSON lines out, resumable."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from unmask.errors import RequestError
+from unmask.text.answers import Format, Prompt
+
+_KINDS = ("prompt", "messages", "canvas")
+_BEGINNING = b'{"id": '  # of every line that is written
+
+
+@dataclass(frozen=True)
+class Line:
+    """One prompt of a file."""
+
+    place: str  # file:line, for messages
+    id: int | str
+    prompt: Prompt
+    sha: str  # of what is asked: an answer to something else is not resumed from
+
+
+def sha_of(value: Any) -> str:
+    """A short fingerprint of anything that JSON can hold."""
+    text = json.dumps(value, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def read_prompts(stream: BinaryIO, name: str, texts: Format, seed: int) -> list[Line]:
+    """All prompts of a stream of JSON lines; line n has the seed `seed + n - 1` unless it says."""
+    lines: list[Line] = []
+    places: dict[int | str, str] = {}
+    for number, raw in enumerate(stream, 1):
+        if not raw.strip():
+            continue
+        place = f"{name}:{number}"
+        try:
+            line = _line(_object(raw), place, number, texts, seed + number - 1)
+            if line.id in places:
+                raise RequestError(f"the id {line.id!r} was given at {places[line.id]} already")
+        except RequestError as error:
+            raise RequestError(f"{place}: {error}") from None
+        places[line.id] = place
+        lines.append(line)
+    if not lines:
+        raise RequestError(f'{name} holds no prompt; write one {{"prompt": "..."}} a line')
+    return lines
+
+
+def _object(raw: bytes) -> dict[str, Any]:
+    try:
+        found = json.loads(raw.decode("utf-8-sig"))
+    except (ValueError, RecursionError) as error:
+        raise RequestError(f"no JSON: {error}") from None
+    if not isinstance(found, dict):
+        raise RequestError(f"a line must hold an object, got {type(found).__name__}")
+    return found
+
+
+def _line(found: dict[str, Any], place: str, number: int, texts: Format, seed: int) -> Line:
+    kinds = [kind for kind in _KINDS if kind in found]
+    if len(kinds) != 1:
+        given = " and ".join(map(repr, kinds)) or f"only {', '.join(map(repr, found)) or 'nothing'}"
+        raise RequestError(f"a line needs one of 'prompt', 'messages' and 'canvas', got {given}")
+    kind, content = kinds[0], found[kinds[0]]
+    name, own = found.get("id", number), found.get("seed", seed)
+    if isinstance(name, bool) or not isinstance(name, int | str):
+        raise RequestError(f"the id must be a text or a whole number, got {name!r}")
+    if isinstance(name, str) and not name.isprintable():
+        raise RequestError(f"the id must be printable text, got {name!a}")
+    if isinstance(own, bool) or not isinstance(own, int) or own < 0:
+        raise RequestError(f"the seed must be a whole number >= 0, got {own!r}")
+    if kind == "messages":
+        prompt = texts.of_messages(_checked_messages(content), own)
+    elif not isinstance(content, str):
+        raise RequestError(f"{kind!r} must be a text, got {type(content).__name__}")
+    else:
+        prompt = texts.of_text(content, own, infill=kind == "canvas" or None)
+    return Line(place, name, prompt, sha_of([kind, content, own]))
+
+
+def _checked_messages(content: Any) -> list[dict[str, str]]:
+    if not isinstance(content, list) or not content:
+        raise RequestError("'messages' must be a list of objects with 'role' and 'content'")
+    for message in content:
+        fields = message if isinstance(message, dict) else {}
+        if not all(isinstance(fields.get(key), str) for key in ("role", "content")):
+            raise RequestError(f"a message needs the texts 'role' and 'content', got {message!r}")
+    return content
+
+
+class AnswerFile:
+    """A file of answers that grows line by line, and knows what it holds.
+
+    A line that a crash cut short is dropped, and its prompt is asked again.
+    """
+
+    def __init__(self, file: Path, settings: Mapping[str, Any]) -> None:
+        self.file = file
+        self.settings = settings
+        self.answered: dict[int | str, str] = {}  # id -> what was asked
+        try:
+            raw = file.read_bytes() if file.exists() else b""
+        except OSError as error:
+            raise _unusable(file, error) from None
+        whole, newline, torn = raw.rpartition(b"\n")
+        for number, line in enumerate(whole.split(b"\n") if newline else (), 1):
+            self._take(line, number)
+        if torn and torn[: len(_BEGINNING)] != _BEGINNING[: len(torn)]:
+            raise self._foreign(raw.count(b"\n") + 1)
+        self._kept = len(whole) + len(newline)
+
+    def _take(self, raw: bytes, number: int) -> None:
+        try:
+            line = _object(raw)
+            name, asked, settings = line["id"], line["asked"], dict(line["settings"])
+        except (RequestError, KeyError, TypeError, ValueError):
+            raise self._foreign(number) from None
+        if settings != self.settings:
+            raise RequestError(
+                f"{self.file}:{number} was written with other settings "
+                f"({_difference(settings, self.settings)}); give those, or another --output"
+            )
+        self.answered[name] = asked
+
+    def _foreign(self, number: int) -> RequestError:
+        return RequestError(
+            f"{self.file}:{number} is no answer of 'unmask run'; give another --output"
+        )
+
+    def open(self) -> BinaryIO:
+        """The file at its end, without the line that was cut short."""
+        try:
+            stream = self.file.open("ab", buffering=0)
+            stream.truncate(self._kept)
+        except OSError as error:
+            raise _unusable(self.file, error) from None
+        return stream
+
+    def unanswered(self, lines: list[Line]) -> Iterator[int]:
+        """The numbers of the prompts that have no answer yet."""
+        for number, line in enumerate(lines):
+            if line.id not in self.answered:
+                yield number
+            elif self.answered[line.id] != line.sha:
+                raise RequestError(
+                    f"{line.place}: {self.file} holds an answer with the id {line.id!r} to "
+                    "something else; change the id, or give another --output"
+                )
+
+
+def write(stream: BinaryIO, record: Mapping[str, Any]) -> None:
+    """Append one line; it is on its way to the disk before the next is decoded."""
+    line = memoryview(json.dumps(record, ensure_ascii=False).encode() + b"\n")
+    try:
+        while line:
+            line = line[stream.write(line) :]
+        stream.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise RequestError(f"an answer cannot be written: {error.strerror}") from None
+
+
+def _difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
+    """The first settings that differ, but for their fingerprint."""
+    differing = [key for key in (*new, *old) if old.get(key) != new.get(key)]
+    key = differing[0]
+    return f"{key} was {old.get(key)!r}, now {new.get(key)!r}"
+
+
+def _unusable(file: Path, error: OSError) -> RequestError:
+    return RequestError(f"{file} cannot be written: {error.strerror}")

@@ -1,0 +1,134 @@
+"""The canvas of one request as it fills, drawn after each step."""
+
+from __future__ import annotations
+
+import shutil
+import unicodedata
+from collections.abc import Iterator
+from itertools import groupby
+from typing import TextIO
+
+from torch import Tensor
+
+from unmask.cli.terminal import Painter
+from unmask.decoding.request import Request
+from unmask.decoding.results import Step
+from unmask.models.denoiser import ModelSpec
+from unmask.models.tokenizer import Tokenizer
+
+Run = tuple[str, tuple[str, ...]]  # a text and its styles
+NEW, HOLE, OLD = ("bold", "green"), ("dim",), ()
+
+
+class Watch:
+    """Draws every step: over the last one in a terminal, as a line of its own elsewhere."""
+
+    def __init__(
+        self, tokenizer: Tokenizer, spec: ModelSpec, request: Request, out: TextIO, colour: bool
+    ) -> None:
+        self.tokenizer = tokenizer
+        self.spec = spec
+        self.out = out
+        self.live = out.isatty()
+        self.paint = Painter(colour)
+        self._first = 0 if request.length is None else _first_mask(request.canvas, spec.mask_id)
+        self._last = request.canvas[self._first :]
+        self._drawn = 0  # rows on the screen
+
+    def __call__(self, step: Step) -> None:
+        """Show the canvas after a step of its only row."""
+        tokens = step.tokens[0, self._first : int(step.lengths[0])].cpu()
+        runs = list(self._runs(tokens))
+        committed = int(((self._last == self.spec.mask_id) & (tokens != self.spec.mask_id)).sum())
+        self._last = tokens
+        head = f"{int(step.forward[0]) + 1:3} {f'+{committed}':>4}  "
+        if self.live:
+            self._redraw(head, runs)
+        else:
+            text = "".join(self.paint(text, *styles) for text, styles in runs)
+            self._put(head + text.replace("\n", "⏎") + "\n")
+
+    def close(self) -> None:
+        """Wipe the last frame: the finished text takes its place."""
+        if self.live:
+            self._put(self._wiped())
+
+    def _runs(self, tokens: Tensor) -> Iterator[Run]:
+        """Neighbours of one kind together, so that characters of several tokens stay whole."""
+        kinds = [
+            "mask" if new == self.spec.mask_id else "end" if new in self.spec.stop_ids else was
+            for new, was in zip(
+                tokens.tolist(),
+                ("new" if differs else "old" for differs in (tokens != self._last).tolist()),
+                strict=True,
+            )
+        ]
+        for kind, group in groupby(zip(kinds, tokens.tolist(), strict=True), key=lambda x: x[0]):
+            ids = [token for _, token in group]
+            if kind in ("mask", "end"):
+                yield ("·" if kind == "mask" else "∎") * len(ids), HOLE
+            else:
+                text = self.tokenizer.decode(ids, skip_special=True)
+                yield _printable(text), NEW if kind == "new" else OLD
+
+    def _redraw(self, head: str, runs: list[Run]) -> None:
+        width, height = shutil.get_terminal_size((80, 24))
+        rows = wrapped(runs, max(width - len(head), 8))
+        shown = around_news(rows, max(height - 2, 1))
+        margin = " " * len(head)
+        lines = [
+            (margin if place else head) + "".join(self.paint(text, *styles) for text, styles in row)
+            for place, row in enumerate(shown)
+        ]
+        self._put(self._wiped() + "\n".join(lines) + "\n")
+        self._drawn = len(lines)
+
+    def _put(self, text: str) -> None:
+        self.out.write(text)
+        self.out.flush()
+
+    def _wiped(self) -> str:
+        return f"\x1b[{self._drawn}F\x1b[J" if self._drawn else ""
+
+
+def wrapped(runs: list[Run], width: int) -> list[list[Run]]:
+    """Runs cut into rows of at most `width` columns; wide characters take two."""
+    rows: list[list[Run]] = [[]]
+    column = 0
+    for text, styles in runs:
+        for character in text:
+            wide = _columns(character)
+            if character == "\n" or column + wide > width:
+                rows.append([])
+                column = 0
+            if character != "\n":
+                rows[-1].append((character, styles))
+                column += wide
+    return [_merged(row) for row in rows]
+
+
+def around_news(rows: list[list[Run]], height: int) -> list[list[Run]]:
+    """At most `height` rows, with the last one that changed among them."""
+    changed = [place for place, row in enumerate(rows) if any(styles == NEW for _, styles in row)]
+    end = max(height, (changed[-1] if changed else 0) + 1)
+    return rows[max(0, end - height) : end]
+
+
+def _merged(row: list[Run]) -> list[Run]:
+    groups = groupby(row, key=lambda run: run[1])
+    return [("".join(text for text, _ in group), styles) for styles, group in groups]
+
+
+def _columns(character: str) -> int:
+    if unicodedata.combining(character):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+
+
+def _printable(text: str) -> str:
+    """Nothing that would move the cursor but line breaks."""
+    return "".join(c if c.isprintable() or c == "\n" else " " for c in text)
+
+
+def _first_mask(canvas: Tensor, mask_id: int) -> int:
+    return int((canvas == mask_id).nonzero()[0])

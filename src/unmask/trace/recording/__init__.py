@@ -1,0 +1,1 @@
+"""Traces as files: written while a run goes on, read back, replayed."""

@@ -1,0 +1,39 @@
+"""Record: one request decoded with its trace."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import BinaryIO
+
+from unmask.decoding.loop import decode_steps
+from unmask.decoding.request import Request
+from unmask.decoding.results import Result, Step
+from unmask.models.denoiser import Denoiser
+from unmask.models.tokenizer import Tokenizer
+from unmask.text.answers import Answer, Seconds
+from unmask.trace.recording.tracer import Tracer
+
+
+def record(
+    model: Denoiser, request: Request, stream: BinaryIO, tokenizer: Tokenizer | None = None
+) -> Result:
+    """Decode a request and write its trace while it runs; the stream is the caller's to close."""
+    tracer = Tracer(stream, model.spec, request, tokenizer)
+    return watched(tracer, decode_steps(model, [request], keep_logits=True))
+
+
+def watched(tracer: Tracer, steps: Iterable[Step]) -> Result:
+    """Show a tracer all steps of its only row."""
+    for step in steps:
+        tracer.see(step)
+        for result in step.finished:
+            tracer.close(result, text_of(result, tracer.request, tracer.tokenizer))
+            return result
+    raise AssertionError("a run ends with a result")
+
+
+def text_of(result: Result, request: Request, tokenizer: Tokenizer | None) -> str | None:
+    """What a result says, as `unmask run` prints it."""
+    if tokenizer is None:
+        return None
+    return Answer.of(result, tokenizer, request.length is None, Seconds()).text

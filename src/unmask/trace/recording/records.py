@@ -1,0 +1,162 @@
+"""From K steps of one row to K records: everything is computed for all of them at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from unmask.rules.rule import Rule
+from unmask.rules.select import best_first, first_in
+from unmask.rules.stability import Stability
+from unmask.trace.recording.alternatives import Cells
+from unmask.trace.recording.codec import Array, packed, text
+from unmask.trace.recording.columns import Columns
+from unmask.trace.recording.stack import Glimpse, Stack
+
+Record = dict[str, Any]
+
+
+def without_swd(rule: Rule) -> Rule | None:
+    """The rule at lam = 0, if it has a lam that does something."""
+    kept = tuple(part for part in rule.modulators if not _weighs(part))
+    return replace(rule, modulators=kept) if len(kept) < len(rule.modulators) else None
+
+
+def _weighs(part: Any) -> bool:
+    return isinstance(part, Stability) and part.lam > 0
+
+
+@dataclass(frozen=True)
+class Told:
+    """All there is to say about K steps."""
+
+    stack: Stack
+    columns: Columns
+    ready: Array  # [K, W] among whom the selection chose
+    selected: Array  # [K, W] by the selection alone, before limits
+    unweighted: Array | None  # [K, W] what would have been committed at lam = 0
+    gauge: dict[str, list[float]]
+
+    @classmethod
+    def of(cls, rule: Rule, stack: Stack, cells: Cells, before: Cells | None) -> Told:
+        """Look at K steps; `before` are the logits of the step before them."""
+        view, scores = stack.view, stack.decision.scores
+        ready = rule.ready(view, stack.decision.base)
+        among = view.among(ready)
+        selected = rule.select(among, scores)
+        gauge = getattr(rule.select, "gauge", None)
+        found: dict[str, Tensor] = {} if gauge is None else gauge(among, scores, selected)
+        return cls(
+            stack,
+            Columns.of(rule, stack, cells, before),
+            ready.cpu().numpy(),
+            selected.cpu().numpy(),
+            _unweighted(rule, stack),
+            {name: level.tolist() for name, level in found.items()},
+        )
+
+    def records(self, fills: bool) -> Iterator[Record]:
+        """One record for each step; `fills` says whether an EOS policy writes too."""
+        stack, columns = self.stack, self.columns
+        masked, token = stack.view.masked.cpu().numpy(), stack.view.token.cpu().numpy()
+        chosen = stack.decision.chosen.cpu().numpy()
+        start, stop = stack.start.tolist(), stack.stop.tolist()
+        ends = [0, *masked.sum(-1).cumsum().tolist()]
+        extras = self._extras(masked, chosen, start, stop)
+        candidates = packed(masked)
+        for k, glimpse in enumerate(stack.glimpses):
+            places = chosen[k].nonzero()[0].tolist()
+            record: Record = {
+                "forward": stack.forward[k],
+                "window": [start[k], stop[k]],
+                "candidates": text(candidates[k, : (stop[k] - start[k] + 7) // 8].tobytes()),
+                "count": ends[k + 1] - ends[k],
+                "columns": columns.names,
+                "same": columns.same,
+                "logarithmic": stack.decision.scores.logarithmic,
+                "cells": text(columns.cells(ends[k], ends[k + 1])),
+                "committed": [[start[k] + place, int(token[k, place])] for place in places],
+                **(_filled(glimpse) if fills else {}),
+                **{name: found[k] for name, found in extras.items() if k in found},
+            }
+            if self.gauge:
+                record["gauge"] = {name: _level(level[k]) for name, level in self.gauge.items()}
+            record["digest"] = _digest(columns.exact[ends[k] : ends[k + 1]], record)
+            yield record
+
+    def _extras(
+        self, masked: Array, chosen: Array, start: list[int], stop: list[int]
+    ) -> dict[str, dict[int, Any]]:
+        """What only some steps have to say, by name and step."""
+        revoked = self.stack.decision.revoked.cpu().numpy()
+
+        def positions(flags: Array, k: int) -> list[int]:
+            found: list[int] = (flags[k].nonzero()[0] + start[k]).tolist()
+            return found
+
+        every = range(len(start))
+        unweighted = self.unweighted
+        return {
+            "revoked": {k: positions(revoked, k) for k in _steps(revoked)},
+            "ready": {
+                k: text(packed(self.ready[k, : stop[k] - start[k]]).tobytes())
+                for k in _steps(self.ready != masked)
+            },
+            "selected": {k: positions(self.selected, k) for k in _steps(self.selected != chosen)},
+            "unweighted": {}
+            if unweighted is None
+            else {k: positions(unweighted, k) for k in every},
+        }
+
+
+def _unweighted(rule: Rule, stack: Stack) -> Array | None:
+    """What would have been committed at lam = 0, a budget of steps included: [K, W]."""
+    plain = without_swd(rule)
+    if plain is None:
+        return None
+    masked, decision = stack.view.masked, plain(stack.view)
+    chosen = decision.chosen
+    if stack.decision.least is not None:
+        chosen = chosen | first_in(
+            best_first(decision.scores.key, masked), stack.decision.least, masked
+        )
+    found: Array = chosen.cpu().numpy()
+    return found
+
+
+def _steps(flags: Array) -> list[int]:
+    """The steps in which any flag is set."""
+    found: list[int] = flags.any(-1).nonzero()[0].tolist()
+    return found
+
+
+def _filled(glimpse: Glimpse) -> Record:
+    """What the EOS policy wrote in this step."""
+    filled = glimpse.step.filled[glimpse.row]
+    if not bool(filled.any()):
+        return {}
+    places = filled.nonzero()[:, 0]
+    tokens = glimpse.step.tokens[glimpse.row, places]
+    return {"filled": torch.stack([places, tokens], -1).tolist()}
+
+
+def _level(level: float) -> float | None:
+    """A number for JSON, which knows no NaN and no infinity."""
+    return round(level, 6) if np.isfinite(level) else None
+
+
+def _digest(exact: Array, record: Record) -> str:
+    """A fingerprint of the unrounded numbers and of what was done."""
+    done = [record.get(name) for name in ("window", "candidates", *_DONE)]
+    state = blake2b(exact.data, digest_size=8)
+    state.update(repr(done).encode())
+    return state.hexdigest()
+
+
+_DONE = ("committed", "filled", "revoked")

@@ -1,0 +1,102 @@
+"""Steps of one row, one above the other: K steps as a view and a decision of K rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+
+from unmask.decoding.results import Step
+from unmask.rules.rule import Decision
+from unmask.rules.view import ABSENT, Progress, Scores, View
+
+
+@dataclass(frozen=True)
+class Glimpse:
+    """One row of a step."""
+
+    step: Step
+    row: int
+
+
+@dataclass(frozen=True)
+class Stack:
+    """K steps of one row: [K, ...] each, windows padded on the right."""
+
+    glimpses: Sequence[Glimpse]
+    forward: list[int]
+    start: Tensor  # [K]
+    stop: Tensor  # [K]
+    view: View
+    decision: Decision
+
+    @classmethod
+    def of(cls, glimpses: Sequence[Glimpse]) -> Stack:
+        """What the rule saw and decided in each of the steps.
+
+        Rules treat every row by itself, so a rule that is given this view answers for all steps.
+        """
+        steps = [glimpse.step for glimpse in glimpses]
+        shapes = {(step.view.masked.shape, step.view.progress.known.shape) for step in steps}
+        pile = _Pile([glimpse.row for glimpse in glimpses], len(shapes) == 1)
+        return cls(
+            glimpses,
+            pile([step.forward for step in steps]).tolist(),
+            pile([step.start for step in steps]),
+            pile([step.stop for step in steps]),
+            pile.view([step.view for step in steps]),
+            pile.decision([step.decision for step in steps]),
+        )
+
+    def __len__(self) -> int:
+        return len(self.glimpses)
+
+
+@dataclass(frozen=True)
+class _Pile:
+    """Takes one row of each of K tensors."""
+
+    rows: list[int]
+    equal: bool  # all steps have the same shapes
+
+    def __call__(self, tensors: list[Tensor]) -> Tensor:
+        """Row `rows[k]` of the k-th tensor, [B, ...], as one tensor: [K, ...]."""
+        if self.equal and tensors[0].shape[0] == 1:
+            return torch.cat(tensors)
+        found = [tensor[row] for tensor, row in zip(tensors, self.rows, strict=True)]
+        if self.equal or found[0].ndim == 0:
+            return torch.stack(found)
+        return pad_sequence(found, batch_first=True)
+
+    def view(self, views: list[View]) -> View:
+        first = views[0]
+        fields = {
+            name: self([getattr(view, name) for view in views])
+            for name, value in vars(first).items()
+            if isinstance(value, Tensor) and value is not ABSENT
+        }
+        progress = {
+            name: self([getattr(view.progress, name) for view in views])
+            for name in vars(first.progress)
+        }
+        return replace(first, progress=Progress(**progress), **fields)
+
+    def decision(self, made: list[Decision]) -> Decision:
+        base = self.scores([decision.base for decision in made])
+        scores = base
+        if made[0].scores is not made[0].base:
+            scores = self.scores([decision.scores for decision in made])
+        chosen = self([decision.chosen for decision in made])
+        revoked = self([decision.revoked for decision in made])
+        counts = [decision.least for decision in made if decision.least is not None]
+        return Decision(base, scores, chosen, revoked, self(counts) if counts else None)
+
+    def scores(self, given: list[Scores]) -> Scores:
+        first = given[0]
+        key = self([scores.key for scores in given])
+        if first.value is first.key:
+            return replace(first, key=key, value=key)
+        return replace(first, key=key, value=self([scores.value for scores in given]))

@@ -1,0 +1,1 @@
+"""Traces in words: why a position got its token when it did."""

@@ -1,0 +1,134 @@
+"""What SWD changed for one position, against lam = 0 in the same steps of the same run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from unmask.rules.registry import needs_of, notation
+from unmask.rules.stability import Stability
+from unmask.trace.recording.reading import Trace
+from unmask.trace.story.format import beside, listed, number, ordinal, quoted, share
+from unmask.trace.story.timeline import Look, Timeline
+from unmask.trace.story.why_step import swd_of
+
+MEANING = (
+    "lam = 0 means the same step of this run, the same canvas and no SWD; a run without SWD "
+    "would have gone its own way after the first difference."
+)
+_KL = {"prev_cur": "KL(previous || current)", "cur_prev": "KL(current || previous)"}
+
+
+def meaning(trace: Trace) -> str:
+    """What lam = 0 stands for, where it is spoken of."""
+    return MEANING if swd_of(trace) is not None else ""
+
+
+def swd_words(timeline: Timeline) -> list[str]:
+    """Sentences: what was different, or that nothing was, or that nobody looked at D."""
+    swd = swd_of(timeline.trace)
+    if swd is None:
+        return [_no_swd(timeline)]
+    held = [look for look in timeline.looks if look.unweighted and not look.chosen]
+    brought = [look for look in timeline.looks if look.chosen and look.unweighted is False]
+    found = [*_held(swd, timeline, held), *(_brought(swd, look) for look in brought)]
+    if not timeline.looks:
+        return ["SWD never saw it: it was no candidate in any step."]
+    if not found:
+        return [f"SWD changed nothing here: {_same(timeline)}."]
+    return found
+
+
+def _same(timeline: Timeline) -> str:
+    if timeline.waits and any(look.chosen for look in timeline.looks):
+        return "in each of its steps lam = 0 would have left it, or committed it, just the same"
+    if timeline.waits:
+        return "lam = 0 would not have committed it either"
+    return f"lam = 0 would have committed it at step {timeline.looks[0].step} too"
+
+
+def _held(swd: Stability, timeline: Timeline, held: list[Look]) -> Iterator[str]:
+    """Why it was not committed where lam = 0 would have, and what came of it."""
+    if not held:
+        return
+    first, *others = held
+    word = quoted(first.trace.word(first.token))
+    yield (
+        f"Without SWD it would have been committed at step {first.step} as {word} (confidence "
+        f"{share(first.confidence)}); {_penalty(swd, first)}."
+    )
+    if others:
+        named = [f"step {x.step} ({quoted(x.trace.word(x.token))})" for x in others]
+        yield f"lam = 0 would have committed it at {listed(named)} too."
+    yield from _afterwards(timeline, first)
+
+
+def _afterwards(timeline: Timeline, first: Look) -> Iterator[str]:
+    later = [look for look in timeline.looks if look.step > first.step and look.chosen]
+    if not later:
+        return
+    taken = later[0]
+    if taken.token == first.token:
+        yield f"The prediction was the same when it was committed at step {taken.step}."
+        return
+    after = (look for look in timeline.looks if look.step > first.step)
+    changed = next(look for look in after if look.token == taken.token)
+    yield (
+        f"By step {changed.step} the prediction had become "
+        f"{quoted(taken.trace.word(taken.token))}, and that is what was committed."
+    )
+
+
+def _brought(swd: Stability, look: Look) -> str:
+    first = f"Without SWD it would not have been committed at step {look.step}"
+    if look.rank < look.base_rank and len(look.trace.rule.modulators) == 1 and _lowers(swd, look):
+        why = f"it was {ordinal(look.base_rank)}, and SWD put it {ordinal(look.rank)} since others"
+        return f"{first}: by score {why} still moved more than it (D = {number(look.instability)})."
+    return f"{first}; {_penalty(swd, look)}."
+
+
+def _penalty(swd: Stability, look: Look) -> str:
+    """What became of its score and its rank."""
+    if math.isnan(look.instability) and swd.start != "uniform":
+        waits = "SWD lets it wait" if not look.ready else "SWD leaves its score as it was"
+        return f"it had no earlier distribution to compare with, so {waits}"
+    moved = number(look.instability)
+    what = "the distance from uniform" if moved == "-" else f"D = {moved}"
+    verb = "lowered" if _lowers(swd, look) else "changed"
+    ranked = f"from {look.base_rank} to {look.rank}"
+    rank = f"its rank {ranked}" if look.base_rank != look.rank else f"left its rank at {look.rank}"
+    change = f"{number(look.base)} to {beside(look.score, look.base)}{_factor(look)}"
+    if look.base_rank == look.rank:
+        return f"{what} {verb} its score from {change} and {rank}"
+    before = "" if len(look.trace.rule.modulators) == 1 else " (with all modulators)"
+    return f"{what} {verb} its score from {change} and took {rank}{before}"
+
+
+def _lowers(swd: Stability, look: Look) -> bool:
+    return swd.form != "literal" or look.moment.logarithmic
+
+
+def _factor(look: Look) -> str:
+    if not look.moment.logarithmic or not look.base:
+        return ""
+    return f" (x {number(look.score / look.base, 2)})"
+
+
+def _no_swd(timeline: Timeline) -> str:
+    """What D was, and who looked at it."""
+    trace = timeline.trace
+    known = [look for look in timeline.looks if not math.isnan(look.instability)]
+    rule = "The rule has no SWD"
+    if not known:
+        return f"{rule}, and its D is not known: no step had an earlier one to compare it with."
+    largest, last = max(known, key=lambda look: look.instability), known[-1]
+    told = f"D = {_KL[trace.header['kl']]} was {number(last.instability)} at step {last.step}"
+    if largest is not last:
+        told = f"{told} and at most {number(largest.instability)} (step {largest.step})"
+    return f"{rule}. {told}; {_who_looked(trace)}."
+
+
+def _who_looked(trace: Trace) -> str:
+    parts = (*trace.rule.modulators, trace.rule.select)
+    looking = [notation(part) for part in parts if needs_of(part).directions]
+    return f"only {' and '.join(looking)} looked at it" if looking else "the rule ignores it"

@@ -1,0 +1,212 @@
+"""Why a position got its token when it did: a head line, a table of its steps, and sentences."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import groupby, pairwise
+
+from unmask.trace.recording.reading import Trace
+from unmask.trace.story.counterfactual import meaning, swd_words
+from unmask.trace.story.format import (
+    counted,
+    listed,
+    named,
+    number,
+    ordinal,
+    quoted,
+    share,
+    steps,
+    times,
+)
+from unmask.trace.story.steps import look_record, steps_table
+from unmask.trace.story.telling import Telling
+from unmask.trace.story.timeline import Event, Look, Timeline
+from unmask.trace.story.why_step import cause
+
+RUNS = 6  # predictions that are told one by one
+
+
+def tell_position(trace: Trace, position: int) -> Telling:
+    """The story of a position that decoding was asked to write."""
+    timeline = Timeline(trace, position)
+    last = timeline.last
+    return Telling(
+        head=_head(timeline),
+        before=[*_past(timeline), *_prediction(timeline)],
+        table=steps_table(timeline.looks),
+        after=[*_ahead(timeline), *_waiting(timeline), *_taken(timeline), *swd_words(timeline)],
+        note=meaning(trace),
+        facts={
+            "position": position,
+            "token": None if last is None else last.token,
+            "word": None if last is None else trace.word(last.token),
+            "step": None if last is None else last.step,
+            "events": [vars(event) for event in timeline.events],
+            "steps": [look_record(look) for look in timeline.looks],
+        },
+    )
+
+
+def tell_moment(trace: Trace, position: int, step: int) -> Telling:
+    """What a position was in one step, and why it was written then or was not."""
+    timeline = Timeline(trace, position)
+    entry = timeline.entries[step - 1]
+    here, look = f"Position {position} at step {step} of {len(trace.moments)}", entry.look
+    head = f"{here}: {cause(timeline, entry).words}."
+    written = list(_taken(timeline, step))
+    if look is None:
+        return Telling(head, {"position": position, "step": step}, after=written)
+    verb = "was committed" if look.chosen else "waited"
+    return Telling(
+        head=f"{here}: {quoted(trace.word(look.token))} {verb}.",
+        table=steps_table([look]),
+        after=[
+            *(written or [f"It waited: {cause(timeline, entry).words}."]),
+            *_behind_whom([look]),
+            *swd_words(replace(timeline, only=step)),
+        ],
+        note=meaning(trace),
+        facts=look_record(look),
+    )
+
+
+def _head(timeline: Timeline) -> str:
+    trace, here, last = timeline.trace, f"Position {timeline.position}", timeline.last
+    total = len(trace.moments)
+    of = f"of {total}" if trace.finished else f"(the trace stops after step {total})"
+    if last is None:
+        return f"{here} is still open: the trace stops after {counted(total, 'step')}."
+    got = f"{here} got {quoted(trace.word(last.token))} at step {last.step} {of}"
+    if last.kind == "fill":
+        return f"{got}: the EOS policy {trace.settings.eos!r} wrote it, not the rule."
+    moment = trace.moments[last.step - 1]
+    queue = [int(moment.positions[place]) for place in moment.queue]
+    order = [position for position in queue if position in moment.committed]
+    if len(order) == 1:
+        return f"{got}, as the only commitment of that step."
+    place = ordinal(order.index(timeline.position) + 1)
+    return f"{got}, as the {place} of {len(order)} commitments of that step."
+
+
+def _past(timeline: Timeline) -> Iterator[str]:
+    """What was written here and did not stay."""
+    events, revoke = timeline.events, timeline.trace.rule.revoke
+    for event, following in pairwise(events):
+        word = quoted(timeline.trace.word(event.token))
+        if following.kind == "revoke":
+            limit = getattr(revoke, "limit", math.nan)
+            yield (
+                f"It had been committed as {word} at step {event.step} and was taken back at step "
+                f"{following.step}: its distribution had moved by more than {number(limit)} nats."
+            )
+        elif following.kind == "fill" and event.kind == "commit":
+            yield f"The rule had committed {word} at step {event.step}; {_behind_end(following)}."
+
+
+def _behind_end(event: Event) -> str:
+    return f"it lay behind an end of text, so step {event.step} wrote over it"
+
+
+def _prediction(timeline: Timeline) -> Iterator[str]:
+    """How the likeliest token went, run by run."""
+    runs = timeline.guesses
+    if not runs:
+        return
+    told = [_one_guess(run) for run in runs]
+    if len(told) > RUNS:
+        between = f"{len(told) - RUNS} more changes"
+        told = [*told[: RUNS - 2], between, *told[-2:]]
+    changes = len(runs) - 1
+    how = "never changed" if not changes else f"changed {times(changes)}"
+    yield f"Its prediction {how}: {', '.join(told)}."
+    yield from _drawn(timeline)
+
+
+def _one_guess(run: list[Look]) -> str:
+    first, last = run[0], run[-1]
+    word, begin, end = quoted(first.trace.word(first.token)), first.confidence, last.confidence
+    level = share(begin) if len(run) == 1 else f"{share(begin)} -> {share(end)}"
+    return f"{steps([look.step for look in run])} {word} ({level})"
+
+
+def _drawn(timeline: Timeline) -> Iterator[str]:
+    """Where the token that was committed was not the model's own first choice."""
+    taken = [look for look in timeline.looks if look.chosen]
+    if not taken:
+        return
+    look, moment = taken[-1], taken[-1].moment
+    first = int(moment.alternatives[look.place, 0])
+    if first == look.token:
+        return
+    sampling = timeline.trace.settings.sampling
+    how = f"drawn at temperature {number(sampling.temperature)}" if sampling.draws else "raised"
+    yield (
+        f"The token was {how}{'' if sampling.draws else ' by credit'}: the model's own first "
+        f"choice at step {look.step} was {quoted(timeline.trace.word(first))} "
+        f"({share(float(moment.probabilities[look.place, 0]))})."
+    )
+
+
+def _ahead(timeline: Timeline) -> Iterator[str]:
+    """Who went before it, and who stood before it when it last had to wait."""
+    trace, waits = timeline.trace, timeline.waits
+    if not waits:
+        return
+    before: list[str] = []
+    though: list[str] = []
+    for look in waits:
+        ranks = dict(zip(look.moment.positions.tolist(), look.moment.rank.tolist(), strict=True))
+        for position, token in look.moment.committed.items():
+            name = f"{named(trace, position, token)} (step {look.step})"
+            (before if ranks[position] < look.rank - 1 else though).append(name)
+    while_waiting = f"While it waited ({steps([look.step for look in waits])})"
+    if before:
+        was = "was" if len(before) == 1 else "were"
+        ahead = f"{counted(len(before), 'position')} ahead of it by score {was} committed"
+        yield f"{while_waiting}, {ahead}: {listed(before)}."
+    if though:
+        yield f"Committed then though behind it by score: {listed(though)}."
+    yield from _behind_whom(waits)
+
+
+def _behind_whom(waits: list[Look]) -> Iterator[str]:
+    last = waits[-1]
+    names = [named(last.trace, look.position, look.token) for look in last.ahead]
+    place = f"it was {ordinal(last.rank)} of {len(last.moment.positions)} by score"
+    behind = f"behind {listed(names)}" if names else "so nobody was ahead of it"
+    yield f"At step {last.step}, {place}, {behind}."
+
+
+def _waiting(timeline: Timeline) -> Iterator[str]:
+    """Why not earlier: steps in a row with causes of one kind are told by the last of them."""
+    written = [event.step for event in timeline.events]
+    masked = [entry for entry in timeline.entries if entry.state != "fixed"]
+    left = [entry for entry in masked if entry.look is None or not entry.look.chosen]
+    causes = [(entry.step, cause(timeline, entry)) for entry in left if entry.step not in written]
+    for _, group in groupby(causes, key=lambda pair: pair[1].kind):
+        run = list(group)
+        last, found = run[-1]
+        same = len(run) == 1 or found.kind in ("later", "behind", "stale")
+        at = ": " if same else f"; at step {last} "
+        yield f"Not at {steps([step for step, _ in run])}{at}{found.words}."
+
+
+def _taken(timeline: Timeline, only: int | None = None) -> Iterator[str]:
+    """Why in the steps in which something was written, or in one of them."""
+    for event in timeline.events:
+        if only not in (None, event.step):
+            continue
+        if event.kind == "commit":
+            entry = timeline.entries[event.step - 1]
+            yield f"It went at step {event.step}: {cause(timeline, entry).words}."
+        elif event.kind == "fill":
+            yield f"At step {event.step} {_FILL[timeline.trace.settings.eos]}."
+
+
+_FILL = {
+    "stop": "everything before the first end of text was fixed, so eos=stop filled the rest",
+    "block": "the block had an end of text and no mask left, so eos=block filled what follows",
+    "fill": "an end of text stood before it, so eos=fill wrote one here too",
+}

@@ -1,0 +1,108 @@
+"""Candidates step by step: as a table of aligned columns, and for JSON."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from unmask.trace.recording.reading import Trace
+from unmask.trace.story.format import cell, number, quoted
+from unmask.trace.story.tables import Row, Table, folded
+from unmask.trace.story.timeline import Look
+from unmask.trace.story.why_step import swd_of
+
+NARROW = 13  # characters of a token, so that a table fits into 80 columns
+
+
+def steps_table(looks: Sequence[Look]) -> Table:
+    """The steps of one position; of many the changes, the differences and the last."""
+    wanted = [
+        differs(look) or look.token != before.token
+        for look, before in zip(looks, [*looks[:1], *looks[:-1]], strict=True)
+    ]
+    return _table("step", [None if i is None else looks[i] for i in folded(wanted)])
+
+
+def queue_table(looks: Sequence[Look]) -> Table:
+    """The candidates of one step, the best first; of many the first, and what was decided on."""
+    wanted = [look.chosen or differs(look) or look.rank <= 8 for look in looks]
+    return _table("position", [None if i is None else looks[i] for i in folded(wanted, tail=2)])
+
+
+def _table(first: str, looks: Sequence[Look | None]) -> Table:
+    shown = next((look for look in looks if look is not None), None)
+    plain = [] if shown is None else rank_before(shown.trace)
+    head = (first, "guess", "confidence", "D", "score", "rank", *plain, "")
+    rows = [
+        _gap(len(head))
+        if look is None
+        else _row(look.step if first == "step" else look.position, look, bool(plain))
+        for look in looks
+    ]
+    return Table(head, tuple(rows), frozenset({"guess", ""}))
+
+
+def differs(look: Look) -> bool:
+    """Whether lam = 0 would have decided otherwise."""
+    return look.unweighted not in (None, look.chosen)
+
+
+def rank_before(trace: Trace) -> list[str]:
+    """The name of the column for ranks before modulators, if there are any."""
+    if not trace.rule.modulators:
+        return []
+    alone = len(trace.rule.modulators) == 1 and swd_of(trace) is not None
+    return ["lam 0"] if alone else ["plain"]
+
+
+def _gap(width: int) -> Row:
+    return Row(("...", *[""] * (width - 1)), ("dim",))
+
+
+def _row(first: int, look: Look, plain: bool) -> Row:
+    cells = [
+        str(first),
+        quoted(look.trace.word(look.token), NARROW),
+        cell(look.confidence),
+        number(look.instability, 2),
+        cell(look.score),
+        str(look.rank),
+        *([str(look.base_rank)] if plain else []),
+        outcome(look),
+    ]
+    styles = ("bold", "green") if look.chosen else ("yellow",) if differs(look) else ()
+    return Row(tuple(cells), styles)
+
+
+def outcome(look: Look) -> str:
+    """Whether it was committed, here and at lam = 0."""
+    if look.chosen:
+        return "SWD commits" if differs(look) else "committed"
+    return "lam 0 commits" if differs(look) else ""
+
+
+def look_record(look: Look) -> dict[str, Any]:
+    """One row of the table for JSON, unknown numbers as null and infinite ones as text."""
+    return {
+        "step": look.step,
+        "position": look.position,
+        "token": look.token,
+        "word": look.trace.word(look.token),
+        "confidence": plain_number(look.confidence),
+        "instability": plain_number(look.instability),
+        "base": plain_number(look.base),
+        "score": plain_number(look.score),
+        "rank": look.rank,
+        "base_rank": look.base_rank,
+        "ready": look.ready,
+        "committed": look.chosen,
+        "unweighted": look.unweighted,
+    }
+
+
+def plain_number(value: float) -> float | str | None:
+    """A number that every JSON reader knows, with the digits that a trace holds."""
+    if math.isnan(value):
+        return None
+    return float(f"{value:.4g}") if math.isfinite(value) else str(value)

@@ -1,0 +1,127 @@
+"""Why a position was written, or was not, in one step: the selection, and all around it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from unmask.rules.limits import Cap, Floor
+from unmask.rules.registry import notation
+from unmask.rules.stability import Stability
+from unmask.trace.recording.reading import Trace
+from unmask.trace.story.format import counted, ordinal
+from unmask.trace.story.timeline import Entry, Look, Timeline, end_before
+from unmask.trace.story.why_selected import selection_words, took
+
+
+@dataclass(frozen=True)
+class Cause:
+    """A sentence without its full stop; causes of one kind in a row are told once."""
+
+    kind: str
+    words: str
+
+
+def swd_of(trace: Trace) -> Stability | None:
+    """The rule's SWD, if it does something."""
+    found = (part for part in trace.rule.modulators if isinstance(part, Stability) and part.lam)
+    return next(found, None)
+
+
+def cause(timeline: Timeline, entry: Entry) -> Cause:
+    """Of what happened to a masked position in a step, or did not."""
+    if entry.look is not None:
+        return _of_candidate(entry.look)
+    return Cause(entry.state, _ABSENT[entry.state](timeline, entry.step))
+
+
+def _of_candidate(look: Look) -> Cause:
+    if look.given:
+        return Cause("given", "the branch keeps what its run did in this step")
+    if look.chosen and not look.selected:
+        return Cause("forced", _forced(look))
+    if look.selected and not look.chosen:
+        return Cause("capped", f"{_took_it(look)}, but {_limits(look, Cap)} kept it back")
+    if not look.ready:
+        return Cause("unready", _unready(look))
+    if look.trace.settings.eos == "last" and not look.chosen and _ends(look):
+        return Cause("deferred", f"eos=last ranks an end of text last: {selection_words(look)}")
+    if swd_of(look.trace) is not None and _sole_without_history(look):
+        return Cause("first", f"{_nothing_to_compare(look)}, and this was it")
+    return Cause("selection", selection_words(look))
+
+
+def _took_it(look: Look) -> str:
+    name = notation(look.trace.rule.select)
+    return f"{name} took {counted(took(look), 'position')}, it among them"
+
+
+def _forced(look: Look) -> str:
+    """By a limit or by the budget of steps: whichever can have done it."""
+    trace, names = look.trace, []
+    for part in trace.rule.limits:
+        if isinstance(part, Floor) and not part.steps:
+            if look.rank <= part.k:
+                return _not_by_itself(look, notation(part))
+        elif not isinstance(part, Cap):
+            names.append(notation(part))
+    if trace.settings.steps is not None:
+        names.append(f"--steps {trace.settings.steps}")
+    return _not_by_itself(look, " or ".join(names))
+
+
+def _not_by_itself(look: Look, force: str) -> str:
+    name, count = notation(look.trace.rule.select), took(look)
+    return f"{force} asked for more than the {count} that {name} took; it was {ordinal(look.rank)}"
+
+
+def _limits(look: Look, kind: type[Any]) -> str:
+    parts = [part for part in look.trace.rule.limits if isinstance(part, kind)]
+    return " or ".join(notation(part) for part in parts or look.trace.rule.limits)
+
+
+def _ends(look: Look) -> bool:
+    return look.token in look.trace.spec.stop_ids
+
+
+def _sole_without_history(look: Look) -> bool:
+    moment = look.moment
+    fewer = not bool(moment.ready.all())
+    return fewer and bool(np.isnan(moment.instability).all())
+
+
+def _nothing_to_compare(look: Look) -> str:
+    when = "the first forward" if look.step == 1 else "this step"
+    return f"{when} had no earlier one to compare with, so SWD lets only the best by score go"
+
+
+def _unready(look: Look) -> str:
+    if swd_of(look.trace) is None:
+        return "a modulator of the rule did not let it be chosen yet"
+    if _sole_without_history(look):
+        return f"{_nothing_to_compare(look)}, and this was {ordinal(look.base_rank)}"
+    return "it had no distribution of the step before, and SWD prefers those that have one"
+
+
+def _later(timeline: Timeline, step: int) -> str:
+    return "its block was not open yet"
+
+
+def _behind(timeline: Timeline, step: int) -> str:
+    end = end_before(timeline, step)
+    return f"eos=stop decides nothing behind the end of text at position {end}"
+
+
+def _stale(timeline: Timeline, step: int) -> str:
+    cache = timeline.trace.header["model"].get("cache") or "none"
+    named = "" if cache == "none" else f" ({cache})"
+    return f"the cache{named} did not compute it anew, so it was no candidate"
+
+
+def _fixed(timeline: Timeline, step: int) -> str:
+    return "it had its token"
+
+
+_ABSENT = {"later": _later, "behind": _behind, "stale": _stale, "fixed": _fixed}

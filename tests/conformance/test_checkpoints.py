@@ -1,0 +1,220 @@
+"""The golden checkpoints: logits, generations, tokenizers and chats of the originals."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.torch import load_file, save_file
+
+from tests.paths import ROOT
+from unmask.conformance import Report, run
+from unmask.conformance.models import folders, run_model
+
+GOLDEN = ROOT / "tests" / "golden" / "models"
+FAST_DREAM = {
+    f"generate/fast_dream_{cache}_cache_{rule}"
+    for cache in ("prefix", "dual")
+    for rule in ("entropy", "entropy_2tok", "thr0.6", "thr0.3")
+}
+SEEDED = {
+    "generate/sdar_low_confidence_static_seeded",
+    "generate/sdar_low_confidence_dynamic_seeded",
+}
+EXPECTED = {  # how many cases pass, and which are known to differ
+    "dream-tiny": (24, FAST_DREAM),
+    "dream-tiny-sharded": (24, FAST_DREAM),
+    "llada-moe-tiny": (14, set()),
+    "llada-tiny": (33, set()),
+    "llada-tiny-gqa-sharded": (33, set()),
+    "llada2-tiny": (17, set()),
+    "sdar-tiny": (14, SEEDED),
+}
+
+
+def checked(folder):
+    report = Report()
+    run_model(folder, report)
+    return report
+
+
+def with_status(report, status):
+    return {outcome.case for outcome in report.outcomes if outcome.status == status}
+
+
+@pytest.fixture
+def spoiled(tmp_path):
+    """What fails, and why, once a file of a golden folder was changed; only that is compared."""
+
+    def make(name, file, change):
+        kept = {"golden_meta.json", file}
+        if not file.startswith("golden") or file == "golden_hidden.npz":
+            kept.add("golden_forward.npz")
+        others = {golden.name for golden in GOLDEN.glob("*/golden_*")} - kept
+        ignored = shutil.ignore_patterns(*others)
+        folder = Path(shutil.copytree(GOLDEN / name, tmp_path / name, ignore=ignored))
+        change(folder / file)
+        outcomes = checked(folder).outcomes
+        return {o.case: o.reason for o in outcomes if o.status == "failed"}
+
+    return make
+
+
+def edited(change):
+    """A change to what a JSON file holds."""
+
+    def apply(file):
+        content = json.loads(file.read_text())
+        change(content)
+        file.write_text(json.dumps(content))
+
+    return apply
+
+
+def test_every_golden_folder_has_its_expectation():
+    assert [folder.name for folder in folders(GOLDEN)] == sorted(EXPECTED)
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_a_golden_checkpoint_is_reproduced(name):
+    passed, differing = EXPECTED[name]
+    report = checked(GOLDEN / name)
+    assert [outcome for outcome in report.outcomes if outcome.status == "failed"] == []
+    assert with_status(report, "known difference") == {f"{name}/{case}" for case in differing}
+    assert with_status(report, "not offered") == set()
+    assert report.count("passed") == passed
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_every_golden_case_is_counted(name):
+    """Nothing in the files is passed over in silence."""
+    folder = GOLDEN / name
+    text = json.loads((folder / "golden_text.json").read_text())
+    with np.load(folder / "golden_forward.npz") as stored:
+        forwards = len({key.split("_")[0] for key in stored.files})
+    generations = len(json.loads((folder / "golden_generate.json").read_text()))
+    hidden = (folder / "golden_hidden.npz").is_file()
+    cases = 1 + forwards + hidden + generations + len(text["tokenize"]) + len(text["chat"])
+    passed, differing = EXPECTED[name]
+    assert cases == passed + len(differing)
+
+
+def test_every_known_difference_has_a_reason():
+    report = checked(GOLDEN / "sdar-tiny")
+    assert all(outcome.reason for outcome in report.outcomes if outcome.status != "passed")
+
+
+def test_one_folder_may_be_run_alone():
+    report = run(GOLDEN / "llada2-tiny")
+    assert {outcome.family for outcome in report.outcomes} == {"llada2-tiny"}
+    assert list(report.lines())[-1] == "17 passed, 0 failed"
+
+
+def with_array(key, by):
+    """A change to the middle of an array."""
+
+    def apply(file):
+        with np.load(file) as stored:
+            arrays = {name: stored[name].copy() for name in stored.files}
+        arrays[key].flat[arrays[key].size // 2] += by
+        np.savez(file, **arrays)
+
+    return apply
+
+
+def test_a_changed_logit_fails(spoiled):
+    failed = spoiled("llada-tiny", "golden_forward.npz", with_array("c1_logits", 1e-3))
+    assert set(failed) == {"llada-tiny/forward/c1"}
+    assert "logits differ by 1.0e-03" in failed["llada-tiny/forward/c1"]
+
+
+def test_a_rounding_error_does_not_fail(spoiled):
+    assert spoiled("llada-tiny", "golden_forward.npz", with_array("c1_logits", 1e-5)) == {}
+
+
+def test_a_changed_hidden_state_fails(spoiled):
+    failed = spoiled("llada2-tiny", "golden_hidden.npz", with_array("h1", 1e-2))
+    assert set(failed) == {"llada2-tiny/hidden"}
+    assert failed["llada2-tiny/hidden"].startswith("h1 differ by")
+
+
+def test_a_logit_that_is_not_a_number_fails(spoiled):
+    failed = spoiled("llada-tiny", "golden_forward.npz", with_array("c0_logits", float("nan")))
+    assert "llada-tiny/forward/c0" in failed
+
+
+def _change_last_output(cases):
+    key = "generated_ids" if "generated_ids" in cases[0] else "output_ids"
+    cases[0][key][0][-1] ^= 1
+
+
+@pytest.mark.parametrize("name", ["llada-tiny", "dream-tiny", "llada2-tiny", "sdar-tiny"])
+def test_a_changed_output_id_fails(spoiled, name):
+    failed = spoiled(name, "golden_generate.json", edited(_change_last_output))
+    first = json.loads((GOLDEN / name / "golden_generate.json").read_text())[0]["case"]
+    assert set(failed) == {f"{name}/generate/{first}"}
+    assert "answer position" in failed[f"{name}/generate/{first}"]
+
+
+def test_another_number_of_forwards_fails(spoiled):
+    def repeat_first_forward(cases):
+        cases[0]["forward_inputs"].insert(0, cases[0]["forward_inputs"][0])
+
+    (reason,) = spoiled("llada-tiny", "golden_generate.json", edited(repeat_first_forward)).values()
+    assert "forwards, got" in reason
+
+
+@pytest.mark.parametrize("key", ["ids", "decoded", "decoded_skip_special"])
+def test_a_changed_tokenization_fails(spoiled, key):
+    def change(text):
+        case = text["tokenize"][0]
+        case[key] = [*case[key], 5] if key == "ids" else f"{case[key]}!"
+
+    failed = spoiled("dream-tiny", "golden_text.json", edited(change))
+    assert set(failed) == {"dream-tiny/tokenize/0"}
+    assert "expected" in failed["dream-tiny/tokenize/0"]
+
+
+@pytest.mark.parametrize("key", ["rendered", "ids"])
+def test_a_changed_chat_fails(spoiled, key):
+    def change(text):
+        case = text["chat"][0]
+        case[key] = [5, *case[key]] if key == "ids" else f"{case[key]} "
+
+    failed = spoiled("llada-moe-tiny", "golden_text.json", edited(change))
+    assert set(failed) == {"llada-moe-tiny/chat/0"}
+    assert failed["llada-moe-tiny/chat/0"].startswith(key)
+
+
+def test_a_changed_answer_of_a_chat_fails(spoiled):
+    def change(text):
+        text["chat"][0]["output_ids"][0] ^= 1
+
+    failed = spoiled("llada-tiny", "golden_text.json", edited(change))
+    assert set(failed) == {"llada-tiny/chat/0"}
+
+
+@pytest.mark.parametrize(("key", "words"), [("mask_id", "mask id"), ("eos_id", "EOS id")])
+def test_another_special_token_fails(spoiled, key, words):
+    failed = spoiled("llada2-tiny", "golden_meta.json", edited(lambda meta: meta.update({key: 3})))
+    assert set(failed) == {"llada2-tiny/load"}
+    assert failed["llada2-tiny/load"].startswith(words)
+
+
+def test_a_changed_weight_fails(spoiled):
+    def change(file):
+        tensors = load_file(file)
+        tensors["model.transformer.ln_f.weight"][0] += 0.01
+        save_file(tensors, file)
+
+    failed = spoiled("llada-tiny", "model.safetensors", change)
+    assert "llada-tiny/forward/c0" in failed
+
+
+def test_a_folder_that_cannot_be_loaded_fails_with_the_reason(spoiled):
+    failed = spoiled("llada-tiny", "config.json", lambda file: file.write_text("{"))
+    assert set(failed) == {"llada-tiny/load"}
+    assert "config.json is no JSON" in failed["llada-tiny/load"]

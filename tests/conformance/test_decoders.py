@@ -1,0 +1,118 @@
+"""The golden cases of the original implementations, to the token."""
+
+import json
+import shutil
+
+import pytest
+import torch
+
+from tests.paths import ROOT
+from unmask.conformance import Report, run, run_file
+from unmask.conformance.units import check_units
+from unmask.errors import UnmaskError
+
+GOLDEN = ROOT / "tests" / "golden" / "decoders"
+FILES = sorted([*GOLDEN.glob("swd_*.jsonl"), *GOLDEN.glob("upstream_*.jsonl")])
+DEFECTS = {  # recorded upstream defects, by id: listed with a reason, never counted
+    "d2_ar/b/p0/b8_tNone",
+    "d2_eb/a/p0/maskgit_plus_b32_g0.1",
+    "d2_eb/a/p0/maskgit_plus_b32_g1.0",
+    "d2_eb/b/p0/maskgit_plus_b32_g0.1",
+    "d2_eb/b/p0/maskgit_plus_b8_g0.1",
+    "d2_eb/b/p0/maskgit_plus_b8_g1.0",
+    "klass/b/p0/BUG_steps_lt_length",
+    "klass/b/p1/BUG_s16_b16",
+    "klass/b/p1/BUG_s8_b32",
+    "klass_alg/b/p0/entropy_b8_s16",
+    "pc_entropy/b/p0/b8_s16",
+}
+NOT_OFFERED = {"d2_wino", "sglang_joint_threshold", "wino"}
+
+
+@pytest.fixture
+def one_case(tmp_path):
+    """A folder with a single golden case, which a test may spoil."""
+
+    def make(file, change):
+        for table in GOLDEN.glob("denoiser_*.npz"):
+            shutil.copy(table, tmp_path)
+        case = json.loads((GOLDEN / file).read_text().splitlines()[0])
+        change(case)
+        (tmp_path / file).write_text(json.dumps(case))
+        return run(tmp_path)
+
+    return make
+
+
+PATHS = {"torch": (torch.float64, torch.float32), "native": (torch.float32,)}  # what they read
+
+
+@pytest.mark.parametrize("kernel", PATHS, indirect=True)
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_every_golden_case_is_reproduced_in_every_precision(file, kernel):
+    report, dtypes = Report(), PATHS[kernel]
+    run_file(file, report, dtypes)
+    assert [outcome for outcome in report.outcomes if outcome.status == "failed"] == []
+    for outcome in report.outcomes:
+        if outcome.status == "known difference":
+            assert outcome.case in DEFECTS
+            assert outcome.reason
+        if outcome.status == "not offered":
+            assert outcome.family in NOT_OFFERED
+    cases = len(file.read_text().splitlines())
+    skipped = report.count("known difference") + report.count("not offered")
+    assert report.count("passed") == len(dtypes) * (cases - skipped)
+
+
+def test_every_small_numeric_golden_is_reproduced():
+    report = Report()
+    check_units(GOLDEN, report)
+    assert [outcome for outcome in report.outcomes if outcome.status == "failed"] == []
+    assert report.count("passed") > 200
+
+
+def test_a_changed_token_fails_and_names_the_step(one_case):
+    def change(case):
+        case["steps"][3]["tok"][0] ^= 1
+
+    report = one_case("upstream_llada.jsonl", change)
+    assert report.count("failed") == 2
+    assert "step 3: expected" in report.outcomes[0].reason
+    assert list(report.lines())[-1] == "0 passed, 2 failed"
+
+
+def test_a_changed_score_in_the_details_fails(one_case):
+    def change(case):
+        case["steps"][2]["kl"][0] += 1e-6
+
+    report = one_case("swd_detail.jsonl", change)
+    assert report.count("failed") == 1  # details are compared in float64 only
+    assert "step 2: kl of position" in next(o.reason for o in report.outcomes if o.reason)
+
+
+def test_a_missing_last_step_fails(one_case):
+    report = one_case("upstream_fastdllm.jsonl", lambda case: case["steps"].pop())
+    assert report.count("failed") == 2
+
+
+def test_an_extra_useful_step_fails(one_case):
+    def change(case):
+        case["steps"].insert(1, {"pos": [], "tok": []})
+
+    report = one_case("upstream_fastdllm.jsonl", change)
+    assert report.count("failed") == 2
+
+
+def test_an_unknown_family_is_named_and_not_counted(one_case):
+    def change(case):
+        case["id"] = "quantum/b/p0/x"
+
+    report = one_case("upstream_llada.jsonl", change)
+    lines = list(report.lines())
+    assert lines[-1] == "0 passed, 0 failed"
+    assert any("not offered" in line and "quantum" in line for line in lines)
+
+
+def test_a_folder_without_cases_is_an_error(tmp_path):
+    with pytest.raises(UnmaskError, match="holds no golden decoder cases"):
+        run(tmp_path)

@@ -1,0 +1,108 @@
+"""The documents are true: their examples run, and what is generated is up to date."""
+
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+from tests.paths import ROOT
+from unmask.cli import COMMANDS, parser
+
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def on_path(folder):
+    """A folder before what is on Python's path already."""
+    return os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])])
+
+
+def blocks(page, language):
+    return re.findall(rf"```{language}\n(.*?)```", page.read_text(), re.DOTALL)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_python_examples_run(page, tmp_path, capsys):
+    examples = blocks(page, "python")
+    for example in examples:  # one that begins with a file's name becomes that file
+        if match := re.match(r"# (\w+\.py)\n", example):
+            (tmp_path / match[1]).write_text(example)
+    program = "\n".join(e for e in examples if not re.match(r"# \w+\.py\n", e))
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", program],
+        env={**os.environ, "PYTHONPATH": on_path(tmp_path)},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_extension_of_the_docs_works_on_the_command_line_through_an_entry_point(tmp_path):
+    module = next(b for b in blocks(ROOT / "docs/extending.md", "python") if "# my_rules.py" in b)
+    (tmp_path / "my_rules.py").write_text(module)
+    info = tmp_path / "my_rules-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: my-rules\nVersion: 1\n")
+    toml = next(b for b in blocks(ROOT / "docs/extending.md", "toml"))
+    assert '"unmask.parts"' in toml
+    (info / "entry_points.txt").write_text("[unmask.parts]\nmy_rules = my_rules\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "unmask", "rules", "confidence | sure_prefix(0.9)"],
+        env={**os.environ, "PYTHONPATH": on_path(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.stderr == ""
+    assert "up to and including the first position that is not sure." in " ".join(
+        done.stdout.split()
+    )
+
+
+def test_the_extension_of_the_docs_is_short():
+    module = next(b for b in blocks(ROOT / "docs/extending.md", "python") if "# my_rules.py" in b)
+    code = module[module.index("@unmask.selection") :].strip().splitlines()
+    assert len(code) <= 15
+
+
+def test_a_broken_plug_in_is_named_in_one_line(tmp_path):
+    info = tmp_path / "broken-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: broken\nVersion: 1\n")
+    (info / "entry_points.txt").write_text("[unmask.parts]\nbroken = no_such_module\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "unmask", "rules", "confidence | top(1)"],
+        env={**os.environ, "PYTHONPATH": on_path(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 2
+    assert "the plug-in 'broken' (no_such_module) cannot be imported" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_the_command_line_page_is_what_help_says(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "96")
+    page = (ROOT / "docs" / "cli.md").read_text()
+    top = parser()
+    assert top.format_help().strip() in page
+    commands = next(action for action in top._actions if action.dest == "command").choices
+    for name in COMMANDS:
+        assert commands[name].format_help().strip() in page
+
+
+def test_the_rules_page_lists_every_part():
+    from unmask.rules.registry import kinds
+
+    page = (ROOT / "docs" / "rules.md").read_text()
+    for kind in kinds():
+        if kind.target.__module__.startswith("unmask."):
+            assert f"`{kind.usage}`" in page
+            assert kind.summary in page
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_between_the_pages_lead_somewhere(page):
+    for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
+        assert (page.parent / target).exists(), target

@@ -1,0 +1,150 @@
+"""What is compared with what, and what is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.lab.makers import asks
+from tests.lab.stores import solved, summary, trial
+from unmask.errors import UnknownName
+from unmask.lab.report.pairs import compare
+from unmask.lab.stats import holm, paired
+from unmask.lab.summary import Summary, why_not
+from unmask.lab.sweep.store import Ask, Row
+
+BASE, SWD = "confidence | eb(0.1)", "confidence | swd(5) | eb(0.1)"
+
+
+def only(found):
+    (value,) = found.values()
+    return value
+
+
+def test_an_swd_rule_is_compared_with_itself_at_lam_0():
+    first, second = summary("1100", rule=BASE), summary("1010", rule=SWD)
+    found = compare([first, second, summary("1111", rule="margin | eb(0.1)")])
+    pair = only(found.made)
+    assert (pair.first, pair.second) == (first, second)
+    assert pair.acc == paired([True, True, False, False], [True, False, True, False])
+    assert not found.refused
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"block": 16},
+        {"eos": "suppress"},
+        {"cache": "dual"},
+        {"seed": 1},
+        {"weights": "others"},
+        {"dtype": "bfloat16"},
+        {"temperature": 0.5},
+        {"length": 64},
+        {"preset": "paper"},
+    ],
+)
+def test_another_setting_is_no_baseline(change):
+    found = compare([summary("11", rule=BASE), summary("11", rule=SWD, **change)])
+    assert not found.made
+    assert only(found.refused) == "confidence | eb(0.1) was not run in the same setting"
+
+
+def test_other_examples_are_refused_with_the_reason():
+    found = compare([summary("111", rule=BASE), summary("11", rule=SWD)])
+    assert only(found.refused) == "1 examples, such as 002, were decoded in one of them only"
+
+
+def test_another_wording_of_the_prompt_is_refused():
+    other = [Ask("000", "x"), Ask("001", "y")]
+    found = compare([summary("11", rule=BASE), summary("11", rule=SWD, asked=other)])
+    assert "the prompt of 000 differs" in only(found.refused)
+
+
+def test_verdicts_of_two_graders_are_refused():
+    found = compare([summary("11", rule=BASE), summary("11", rule=SWD, grader="words 2")])
+    assert "different versions of the grader" in only(found.refused)
+
+
+def test_an_example_under_two_prompts_is_refused_not_paired_by_place():
+    twice = [Ask("000", "x"), Ask("000", "y"), Ask("001", "z")]
+    first = summary("111", rule=BASE, asked=twice)
+    second = summary("11", rule=SWD, asked=[Ask("000", "y"), Ask("001", "z")])
+    assert "two wordings" in why_not(first, second)
+
+
+def test_a_threshold_may_have_another_tau_at_lam_0():
+    first = summary("10", rule="confidence | threshold(0.9)")
+    second = summary("11", rule="confidence | swd(5) | threshold(0.8)")
+    pair = only(compare([first, second]).made)
+    assert (pair.first, pair.other_knob) == (first, True)
+
+
+def test_its_own_tau_comes_before_another():
+    own = summary("10", rule="confidence | threshold(0.8)")
+    other = summary("10", rule="confidence | threshold(0.9)")
+    second = summary("11", rule="confidence | swd(5) | threshold(0.8)")
+    pair = only(compare([other, own, second]).made)
+    assert (pair.first, pair.other_knob) == (own, False)
+
+
+def test_two_other_taus_are_ambiguous():
+    taus = [summary("10", rule=f"confidence | threshold({tau})") for tau in (0.7, 0.9)]
+    second = summary("11", rule="confidence | swd(5) | threshold(0.8)")
+    assert list(compare([*taus, second]).refused) == [second.trial.key]
+
+
+def test_another_gamma_is_no_baseline():
+    found = compare([summary("10", rule="confidence | eb(0.5)"), summary("11", rule=SWD)])
+    assert not found.made
+
+
+def test_a_baseline_of_choice_meets_every_other_rule():
+    rules = [BASE, SWD, "margin | eb(0.1)"]
+    found = compare([summary("10", rule=rule) for rule in rules], "confidence|eb(0.1)")
+    assert {pair.second.trial.rule for pair in found.made.values()} == set(rules[1:])
+    assert {pair.first.trial.rule for pair in found.made.values()} == {BASE}
+
+
+def test_a_baseline_that_was_not_run_is_named():
+    with pytest.raises(UnknownName, match=r"unknown baseline 'margin \| eb"):
+        compare([summary("10", rule=BASE)], "margin | eb(0.1)")
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "tone"),
+    [
+        ("0000000000", "1111111110", "gain"),
+        ("1111111111", "0000000001", "loss"),
+        ("1100000000", "1010000000", ""),
+    ],
+)
+def test_a_gain_or_loss_is_an_interval_without_0(first, second, tone):
+    pair = only(compare([summary(first, rule=BASE), summary(second, rule=SWD)]).made)
+    assert pair.tone == tone
+
+
+def test_p_is_corrected_over_all_comparisons():
+    trials = [summary("1" * 10, rule=BASE)]
+    trials += [
+        summary("0" * n + "1" * (10 - n), rule=f"confidence | swd({n}) | eb(0.1)")
+        for n in (2, 6, 9)
+    ]
+    pairs = list(compare(trials).made.values())
+    assert [pair.holm for pair in pairs] == holm([pair.acc.p for pair in pairs])
+    assert pairs[2].holm == pytest.approx(3 * pairs[2].acc.p)
+
+
+def test_compat_is_compared_too():
+    rows = [
+        [Row(ask, {"nfe": 1}, {"acc": True, "acc_compat": right}, "g", 1) for ask in asks(4)]
+        for right in (True, False)
+    ]
+    first, second = (
+        Summary.of(trial(rule=rule), each) for rule, each in zip((BASE, SWD), rows, strict=True)
+    )
+    pair = only(compare([first, second]).made)
+    assert (pair.acc.difference, pair.compat.difference) == (0, -1)
+
+
+def test_the_question_mark_is_an_answer_without_a_verdict():
+    assert [right for right, _ in solved("10?")] == [True, False, None]

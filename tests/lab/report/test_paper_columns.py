@@ -1,0 +1,88 @@
+"""The paper's figures stand beside ours only where they belong."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.lab.makers import trial
+from unmask.lab.paper import DREAM, LLADA, published
+from unmask.lab.report.paper_columns import counterpart, figures, why_not_the_papers
+from unmask.lab.report.rule_columns import read
+
+PAPER = {
+    "model": "GSAI-ML/LLaDA-8B-Instruct",
+    "task": "math500",
+    "preset": "paper",
+    "length": 512,
+    "rule": "confidence | swd(5) | eb(0.1)",
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "model"),
+    [
+        ("GSAI-ML/LLaDA-8B-Instruct", LLADA),
+        ("/models/LLaDA-8B-Instruct/", LLADA),
+        ("C:\\models\\llada-8b-instruct", LLADA),
+        ("/hub/models--Dream-org--Dream-v0-Instruct-7B/snapshots/0a1b", DREAM),
+        ("embedded", None),
+        ("GSAI-ML/LLaDA-8B-Base", None),
+        ("GSAI-ML/LLaDA-1.5", None),
+        ("me/LLaDA-8B-Instruct-lora", None),
+    ],
+)
+def test_only_the_papers_own_checkpoints_have_a_counterpart(name, model):
+    assert counterpart(name) == model
+
+
+def test_both_figures_are_given_where_the_paper_contradicts_itself():
+    found = figures(trial(**PAPER), LLADA)
+    assert [(each.table, each.accuracy) for each in found] == [
+        ("table1", 26.2),
+        ("llada-history", 36.0),
+    ]
+
+
+def test_a_figure_that_two_tables_share_is_given_once():
+    found = figures(trial(**{**PAPER, "task": "gsm8k"}), LLADA)
+    assert [(each.accuracy, each.nfe) for each in found] == [(67.3, 163.2)]
+
+
+def test_figures_that_differ_in_their_digits_alone_are_one():
+    rule = "confidence | swd(30) | eb(0.1)"
+    printed = {
+        p.accuracy for p in published() if (p.model, p.task, p.rule) == (DREAM, "gsm8k", rule)
+    }
+    assert len(printed) == 2
+    assert len(figures(trial(**{**PAPER, "task": "gsm8k", "rule": rule}), DREAM)) == 1
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"length": 256},
+        {"preset": "official"},
+        {"eos": "suppress"},
+        {"cache": "dual"},
+        {"temperature": 0.1},
+        {"steps": 64},
+        {"task": "words"},
+    ],
+)
+def test_another_protocol_has_no_figure_and_a_reason(change):
+    other = trial(**{**PAPER, **change})
+    assert figures(other, LLADA) == []
+    assert why_not_the_papers(other)
+
+
+@pytest.mark.parametrize("change", [{"rule": "confidence | swd(7) | eb(0.1)"}, {"block": 64}])
+def test_what_the_paper_did_not_run_has_no_figure(change):
+    assert figures(trial(**{**PAPER, **change}), LLADA) == []
+
+
+def test_a_model_without_counterpart_has_no_figure():
+    assert figures(trial(**PAPER), None) == []
+
+
+def test_every_rule_of_the_paper_can_be_read():
+    assert not [each.rule for each in published() if read(each.rule).problem]

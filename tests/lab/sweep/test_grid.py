@@ -1,0 +1,129 @@
+"""Sweeps from files and options."""
+
+from __future__ import annotations
+
+import pytest
+
+from unmask.errors import UnmaskError
+from unmask.lab.paper import published
+from unmask.lab.sweep.grid import named_sweeps, read_sweep, spelled_out, sweep_of
+from unmask.rules.rule import Rule
+
+SMALL = {"task": "words", "rule": "confidence | swd({0,5}) | eb(0.1)"}
+
+
+def sweep(table, **changes):
+    return sweep_of(table, "mine", changes, "mine.toml")
+
+
+def test_a_sweep_is_every_combination():
+    found = sweep({**SMALL, "block": ["full", 16], "seed": [0, 1], "task": ["words", "code"]})
+    assert len(found.settings) == 2 * 2 * 2 * 2
+    assert len({(s.task, s.rule, s.block, s.seed) for s in found.settings}) == 16
+
+
+def test_swd_of_zero_is_the_plain_rule():
+    assert spelled_out("confidence | swd({0,5}) | eb(0.1)") == [
+        "confidence | eb(0.1)",
+        "confidence | swd(5) | eb(0.1)",
+    ]
+
+
+def test_grids_add_up_and_share_what_stands_above_them():
+    found = sweep(
+        {"task": "words", "grid": [{"rule": "confidence | top(1)"}, {**SMALL, "seed": 3}]}
+    )
+    assert [(s.rule, s.seed) for s in found.settings] == [
+        ("confidence | top(1)", 0),
+        ("confidence | eb(0.1)", 3),
+        ("confidence | swd(5) | eb(0.1)", 3),
+    ]
+
+
+def test_a_setting_of_two_grids_is_run_once():
+    assert len(sweep({"grid": [SMALL, SMALL]}).settings) == 2
+
+
+def test_options_replace_what_the_file_says():
+    found = sweep({**SMALL, "limit": 100}, task=["code"], limit=5)
+    assert {(s.task, s.limit) for s in found.settings} == {("code", 5)}
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ({**SMALL, "rul": 1}, "unknown key 'rul'; did you mean 'rule'?"),
+        ({"rule": "confidence | top(1)"}, "a sweep needs a task"),
+        ({"task": "words"}, "a sweep needs a rule"),
+        ({**SMALL, "block": 0}, "block must be 'full' or a whole number >= 1, got 0"),
+        ({**SMALL, "block": True}, "block must be"),
+        ({**SMALL, "length": "long"}, "length must be a whole number >= 1, got 'long'"),
+        ({**SMALL, "eos": ["keep", "drop"]}, "eos must be one of keep, suppress"),
+        ({**SMALL, "cache": "big"}, "cache must be one of none, "),
+        ({**SMALL, "temperature": -1}, "temperature must be a number from 0 to inf"),
+        ({**SMALL, "task": 3}, "task must be a text, got 3"),
+        ({**SMALL, "grid": {}}, r"write \[\[grid\]\] for each grid"),
+        ({**SMALL, "rule": "confidence | tpo(1)"}, "did you mean 'top'"),
+    ],
+)
+def test_wrong_values_are_named(table, message):
+    with pytest.raises(UnmaskError, match=message):
+        sweep(table)
+
+
+def test_a_file_is_read(tmp_path):
+    file = tmp_path / "mine.toml"
+    file.write_text('task = "words"\nrule = "confidence | top({1,2})"\n')
+    found = read_sweep(str(file), {})
+    assert (found.name, len(found.settings)) == ("mine", 2)
+
+
+def test_what_is_no_toml_or_no_file_is_said(tmp_path):
+    file = tmp_path / "mine.toml"
+    with pytest.raises(UnmaskError, match=r"mine\.toml cannot be read"):
+        read_sweep(str(file), {})
+    file.write_text("task =")
+    with pytest.raises(UnmaskError, match=r"mine\.toml is no TOML"):
+        read_sweep(str(file), {})
+    with pytest.raises(UnmaskError, match="did you mean 'paper-table1'"):
+        read_sweep("papertable1", {})
+
+
+@pytest.mark.parametrize("name", named_sweeps())
+def test_the_sweeps_of_the_package_can_be_read(name):
+    found = read_sweep(name, {})
+    assert found.about
+    assert found.settings
+
+
+@pytest.mark.parametrize(
+    ("table", "sweeps"),
+    [
+        ("table1", ["paper-table1", "paper-table1-dream"]),
+        ("llada-lambda", ["paper-lambda"]),
+        ("llada-threshold", ["paper-threshold"]),
+        ("llada-top1", ["paper-top1"]),
+        ("llada-block32", ["paper-block32"]),
+        ("dream-lambda", ["paper-lambda-dream"]),
+        ("dream-block32", ["paper-block32-dream"]),
+        ("llada-history", ["paper-history"]),
+    ],
+)
+def test_the_named_sweeps_hold_every_row_of_the_papers_tables(table, sweeps):
+    ours = {
+        (s.task, s.rule, None if s.block == "full" else s.block)
+        for name in sweeps
+        for s in read_sweep(name, {}).settings
+    }
+    theirs = {(p.task, str(Rule.parse(p.rule)), p.block) for p in published() if p.table == table}
+    assert theirs <= ours
+
+
+def test_table_1_says_what_the_paper_says():
+    (figure,) = [
+        p
+        for p in published()
+        if (p.table, p.model, p.task, p.rule)
+        == ("table1", "llada-8b-instruct", "gsm8k", "confidence | swd(5) | eb(0.1)")
+    ]
+    assert figure.accuracy == 67.3

@@ -1,0 +1,206 @@
+"""Finished examples are kept, claims are atomic, and the dead hold nothing."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import sqlite3
+
+import pytest
+
+from tests.lab.makers import answer, asks, trial
+from unmask.errors import LabError
+from unmask.lab.sweep import store as module
+from unmask.lab.sweep.store import Store
+
+spawn = multiprocessing.get_context("spawn")
+
+
+@pytest.fixture
+def file(tmp_path):
+    return tmp_path / "store.sqlite"
+
+
+def worker(file):
+    found = Store(file)
+    found.sign_in({"torch": "2"})
+    return found
+
+
+def test_a_finished_example_is_read_back(file):
+    with worker(file) as store:
+        (ask,) = asks(1)
+        store.add(trial())
+        assert store.claim(trial(), ask)
+        store.finish(trial(), ask, answer(text="ä"))
+    with Store(file) as again:
+        (row,) = again.rows(trial())
+        assert (row.ask, row.answer, row.grade) == (ask, answer(text="ä"), None)
+        assert again.environment(row.worker) == {"torch": "2"}
+        assert again.trials() == [trial()]
+
+
+def test_a_finished_example_cannot_be_claimed_again(file):
+    with worker(file) as store:
+        (ask,) = asks(1)
+        store.claim(trial(), ask)
+        store.finish(trial(), ask, answer())
+        assert not store.claim(trial(), ask)
+
+
+def test_an_example_in_flight_belongs_to_one_living_worker(file):
+    with worker(file) as first, worker(file) as second:
+        (ask,) = asks(1)
+        assert first.claim(trial(), ask)
+        assert not second.claim(trial(), ask)
+        assert first.claim(trial(), ask)  # its own
+
+
+def test_what_another_worker_has_is_not_finished_by_me(file):
+    with worker(file) as first, worker(file) as second:
+        (ask,) = asks(1)
+        first.claim(trial(), ask)
+        second.finish(trial(), ask, answer(text="mine"))
+        assert not first.rows(trial())
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"rule": "confidence | swd(5) | top(1)"},
+        {"weights": "other"},
+        {"length": 33},
+        {"block": 16},
+        {"eos": "suppress"},
+        {"cache": "prefix"},
+        {"seed": 1},
+        {"dtype": "bfloat16"},
+        {"version": 2},
+        {"preset": "paper"},
+        {"temperature": 0.5},
+        {"steps": 8},
+        {"decoding": 99},
+    ],
+)
+def test_a_changed_setting_never_reuses_a_result(file, change):
+    with worker(file) as store:
+        (ask,) = asks(1)
+        store.claim(trial(), ask)
+        store.finish(trial(), ask, answer())
+        assert store.claim(trial(**change), ask)
+
+
+def test_a_changed_prompt_never_reuses_a_result(file):
+    with worker(file) as store:
+        (ask,) = asks(1)
+        store.claim(trial(), ask)
+        store.finish(trial(), ask, answer())
+        assert store.claim(trial(), module.Ask(ask.example, "another sha"))
+
+
+def test_the_same_weights_in_another_folder_are_the_same_trial(file):
+    assert trial(model="/a").key == trial(model="/b").key
+
+
+def test_a_later_grade_replaces_an_earlier_one(file):
+    with worker(file) as store:
+        (ask,) = asks(1)
+        store.claim(trial(), ask)
+        store.finish(trial(), ask, answer())
+        store.grade(trial(), ask, {"acc": False}, "words 1")
+        store.grade(trial(), ask, {"acc": True}, "words 2")
+        (row,) = store.rows(trial())
+        assert (row.grade, row.grader) == ({"acc": True}, "words 2")
+
+
+def claim_and_wait(file, ready):
+    store = worker(file)
+    assert store.claim(trial(), asks(1)[0])
+    ready.set()
+    signal.pause()
+
+
+def test_what_a_killed_worker_held_is_free_again(file):
+    ready = spawn.Event()
+    child = spawn.Process(target=claim_and_wait, args=(file, ready))
+    child.start()
+    assert ready.wait(60)
+    with worker(file) as store:
+        assert not store.claim(trial(), asks(1)[0])
+        os.kill(child.pid, signal.SIGKILL)
+        child.join(10)
+        assert store.claim(trial(), asks(1)[0])
+
+
+def test_a_worker_on_another_machine_is_dead_when_it_is_silent(file, monkeypatch):
+    with worker(file) as first, worker(file) as second, worker(file) as third:
+        (ask,) = asks(1)
+        first.claim(trial(), ask)
+        monkeypatch.setattr(module.socket, "gethostname", lambda: "elsewhere")
+        assert not second.claim(trial(), ask)
+        later = module.time.time() + module.PATIENCE + 1
+        monkeypatch.setattr(module.time, "time", lambda: later)
+        assert third.claim(trial(), ask)
+
+
+def claim_all(file, count, begin, claimed):
+    store = worker(file)
+    begin.wait(60)
+    mine = [ask.example for ask in asks(count) if store.claim(trial(), ask)]
+    claimed.put(mine)
+    begin.wait(60)  # nobody dies before all have claimed
+
+
+def test_workers_at_once_never_claim_the_same_example(file):
+    Store(file).close()
+    begin, claimed = spawn.Barrier(3), spawn.Queue()
+    children = [spawn.Process(target=claim_all, args=(file, 60, begin, claimed)) for _ in range(3)]
+    for child in children:
+        child.start()
+    taken = [example for _ in children for example in claimed.get(timeout=60)]
+    for child in children:
+        child.join(60)
+    assert sorted(taken) == [ask.example for ask in asks(60)]
+
+
+def test_missing_examples_keep_their_order(file):
+    with worker(file) as store:
+        for ask in asks(4)[1:3]:
+            store.claim(trial(), ask)
+            store.finish(trial(), ask, answer())
+        assert store.missing(trial(), asks(4)) == [asks(4)[0], asks(4)[3]]
+
+
+def test_a_file_that_is_no_store_is_refused_and_left_alone(file):
+    file.write_text("my thesis")
+    with pytest.raises(LabError, match=r"store\.sqlite cannot be used as a store"):
+        Store(file)
+    assert file.read_text() == "my thesis"
+
+
+def test_a_store_of_another_format_is_refused(file):
+    Store(file).close()
+    base = sqlite3.connect(file)
+    base.execute("UPDATE about SET format = 99")
+    base.commit()
+    base.close()
+    with pytest.raises(LabError, match="has the format 99, this unmask writes 1"):
+        Store(file)
+
+
+def test_a_missing_store_is_not_made_by_reading(file):
+    with pytest.raises(LabError, match="does not exist"):
+        Store(file, create=False)
+    assert not file.exists()
+
+
+def test_reading_leaves_another_programs_file_alone(file):
+    base = sqlite3.connect(file)
+    base.execute("CREATE TABLE recipes (name TEXT)")
+    base.commit()
+    base.close()
+    before = file.read_bytes()
+    with pytest.raises(LabError, match="cannot be used as a store: no such table: about"):
+        Store(file, create=False)
+    assert file.read_bytes() == before

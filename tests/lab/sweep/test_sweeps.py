@@ -1,0 +1,192 @@
+"""Sweeps on the embedded model: what is decoded, stored, graded and never done twice."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+import unmask
+from unmask.errors import UnmaskError
+from unmask.lab.grading import Tools
+from unmask.lab.summary import Summary
+from unmask.lab.sweep import run as running
+from unmask.lab.sweep.grade import grade
+from unmask.lab.sweep.grid import sweep_of
+from unmask.lab.sweep.plan import plan
+from unmask.lab.sweep.run import Models, Options, check_graders, run
+from unmask.lab.sweep.store import Store
+
+TABLE = {
+    "task": "words",
+    "rule": "confidence | swd({0,5}) | eb(0.1)",
+    "block": "full",
+    "length": 16,
+    "limit": 5,
+}
+TIMES = {"seconds_model", "seconds_decision", "seconds_kl", "seconds_total", "memory_mean",
+         "memory_peak"}  # fmt: skip
+
+
+class Counter:
+    def __init__(self):
+        self.begun = self.finished = 0
+
+    def begin(self, work, done):
+        self.begun += done
+
+    def done(self, work, count=1):
+        self.finished += count
+
+
+def works(**changes):
+    table = {key: value for key, value in {**TABLE, **changes}.items() if value is not None}
+    return plan(sweep_of(table, "", {}, "test").settings, None)
+
+
+def swept(file, some, **options):
+    counter = Counter()
+    with Tools() as tools:
+        left = run(some, Options(file, **options), tools, counter)
+    return left, counter
+
+
+def contents(file):
+    """All that does not depend on the clock."""
+    with Store(file) as store:
+        return {
+            (trial.key, row.ask.example): (
+                {key: value for key, value in row.answer.items() if key not in TIMES},
+                row.grade,
+                row.grader,
+            )
+            for trial in store.trials()
+            for row in store.rows(trial)
+        }
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory):
+    found = tmp_path_factory.mktemp("lab") / "store.sqlite"
+    assert swept(found, works())[0] == 0
+    return found
+
+
+def test_every_example_is_stored_with_its_verdict(file):
+    found = contents(file)
+    assert len(found) == 10
+    for answer, verdict, grader in found.values():
+        assert answer["written"] == 16
+        assert 1 <= answer["nfe_eos"] <= answer["nfe"] <= 16
+        assert verdict["acc"] in (True, False)
+        assert grader.startswith("words")
+
+
+def test_a_stored_text_is_what_decode_gives(file):
+    (work, _) = works()
+    model, tokenizer = unmask.load()
+    with Store(file) as store:
+        for row in store.rows(work.trial):
+            ids = tokenizer.encode(work.texts[row.ask.example])
+            result = unmask.decode(model, ids, work.trial.rule, length=16)
+            assert row.answer["nfe"] == result.nfe
+            assert tokenizer.decode(result.answer.tolist()).startswith(row.answer["text"])
+
+
+def test_the_same_sweep_again_decodes_nothing(file):
+    before = contents(file)
+    left, counter = swept(file, works())
+    assert (left, counter.begun, counter.finished) == (0, 10, 0)
+    assert contents(file) == before
+
+
+def test_more_examples_are_added_to_those_that_are_there(file, tmp_path):
+    copy = tmp_path / "store.sqlite"
+    copy.write_bytes(file.read_bytes())
+    _, counter = swept(copy, works(limit=7))
+    assert (counter.begun, counter.finished) == (10, 4)
+
+
+@pytest.mark.parametrize("batch_size", [1, 3])
+def test_the_batch_size_changes_nothing_but_the_time(file, tmp_path, batch_size):
+    other = tmp_path / "store.sqlite"
+    swept(other, works(), batch_size=batch_size)
+    assert contents(other) == contents(file)
+
+
+def test_two_workers_give_what_one_gives(file, tmp_path):
+    other = tmp_path / "store.sqlite"
+    left, counter = swept(other, works(), devices=("cpu", "cpu"))
+    assert (left, counter.finished) == (0, 10)
+    assert contents(other) == contents(file)
+
+
+def test_workers_decode_no_example_that_was_not_asked_for(tmp_path):
+    some = [work.only(["words/1", "words/3"]) for work in works(limit=None)]
+    _, counter = swept(tmp_path / "store.sqlite", some, devices=("cpu", "cpu"))
+    assert counter.finished == 4
+    assert {name for _, name in contents(tmp_path / "store.sqlite")} == {"words/1", "words/3"}
+
+
+def test_grading_again_needs_no_model(file, tmp_path, monkeypatch):
+    copy = tmp_path / "store.sqlite"
+    copy.write_bytes(file.read_bytes())
+    (work, _) = works()
+    with Store(copy) as store, Tools() as tools:
+        assert grade(store, work, tools) == 0
+        for row in store.rows(work.trial):
+            store.grade(work.trial, row.ask, {"acc": None, "acc_compat": None}, "an older grader")
+        assert grade(store, work, tools) == 5
+    assert contents(copy) == contents(file)
+
+
+def test_settings_that_cannot_be_decoded_fail_before_anything_runs():
+    with pytest.raises(UnmaskError, match="block 64 is larger than the answer of 16"):
+        works(block=64)
+    with pytest.raises(UnmaskError, match="unknown task 'wrods'; did you mean 'words'"):
+        works(task="wrods")
+    with pytest.raises(UnmaskError, match="unknown preset of words 'papre'"):
+        works(preset="papre")
+
+
+def test_the_graders_are_tested_first():
+    some = works()
+    with Tools() as tools:
+        check_graders(some, tools)
+        spoiled = replace(some[0].bench, gold=lambda example: "#### 1000")
+        with pytest.raises(UnmaskError, match="the grader of words fails its self-test"):
+            check_graders([replace(some[0], bench=spoiled)], tools)
+
+
+def test_a_model_stays_loaded_between_calls(tmp_path):
+    (first, second), models = works(), Models()
+    assert models.of(first, "cpu") is models.of(second, "cpu")
+
+
+def test_the_record_tells_where_a_result_comes_from(file):
+    with Store(file) as store:
+        trial = store.trials()[0]
+        row = store.rows(trial)[0]
+        found = store.environment(row.worker)
+        assert found["unmask"] == unmask.__version__
+        assert {"torch", "python", "device", "commit", "threads", "batch_size"} <= set(found)
+        assert json.dumps(Summary.of(trial, store.rows(trial)).record())
+
+
+def test_the_wording_of_the_prompts_is_kept_with_every_trial(file):
+    with Store(file) as store:
+        task = store.task(store.trials()[0])
+    assert (task["task"], task["version"]) == ("words", 1)
+    assert task["preset"]["turns"] == [["user", "{{prompt}}"]]
+    assert task["preset"]["version"] == 1
+
+
+def test_a_worker_that_dies_is_told_of(tmp_path, monkeypatch):
+    monkeypatch.setattr(running, "_worker", _die)
+    with pytest.raises(UnmaskError, match=r"2 of 2 workers ended early \(exit code 7\)"):
+        swept(tmp_path / "store.sqlite", works(), devices=("cpu", "cpu"))
+
+
+def _die(wanted, options):
+    raise SystemExit(7)

@@ -1,0 +1,99 @@
+"""The OpenAPI document, and requests made up from it: none may break the server."""
+
+from collections import Counter
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, given, settings
+from schemathesis import GenerationMode
+from schemathesis.checks import not_a_server_error
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from tests.server.serving import serving
+
+CHECKS = [
+    not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
+    response_schema_conformance,
+]
+
+
+@pytest.fixture(scope="module")
+def limited():
+    """Few tokens at most, so that made-up requests are short."""
+    with serving("--max-length", 32, "--length", 16) as running:
+        yield running
+
+
+OPERATIONS = [
+    ("POST", "/v1/chat/completions"),
+    ("POST", "/v1/completions"),
+    ("GET", "/v1/models"),
+    ("GET", "/v1/models/{name}"),
+    ("GET", "/v1/traces/{name}"),
+    ("GET", "/health"),
+    ("GET", "/metrics"),
+]
+
+
+RULES = ("swd", "confidence | top(3)", "confidence | eb(1) | revoke(0.1)", "dream")
+TRIES = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+def call_all(running, method, path, mode, sensible=False):
+    """Make up requests and send them; the statuses of the answers."""
+    document = schemathesis.openapi.from_url(f"{running.url}/openapi.json")
+    statuses = Counter()
+
+    @TRIES
+    @given(document[path][method].as_strategy(generation_mode=mode))
+    def call(case):
+        if sensible:  # a made-up name of a model or a rule leaves nothing to decode
+            case.body |= {"model": "embedded", "rule": RULES[len(statuses) % len(RULES)]}
+            case.body = {
+                k: v for k, v in case.body.items() if k not in ("block", "infill", "trace")
+            }
+        statuses[case.call_and_validate(checks=CHECKS, timeout=60).status_code] += 1
+
+    call()
+    return statuses
+
+
+@pytest.mark.parametrize(("method", "path"), OPERATIONS)
+def test_no_made_up_request_is_a_server_error(limited, method, path):
+    assert max(call_all(limited, method, path, GenerationMode.POSITIVE)) < 500
+
+
+@pytest.mark.parametrize(("method", "path"), OPERATIONS[:2])
+def test_made_up_requests_with_a_rule_are_decoded(limited, method, path):
+    statuses = call_all(limited, method, path, GenerationMode.POSITIVE, sensible=True)
+    assert max(statuses) < 500
+    assert statuses[200] > 5
+
+
+@pytest.mark.parametrize(("method", "path"), OPERATIONS[:2])
+def test_requests_that_break_the_document_are_refused(limited, method, path):
+    assert set(call_all(limited, method, path, GenerationMode.NEGATIVE)) <= {400, 405, 413}
+
+
+def test_every_operation_is_tried(embedded):
+    document = schemathesis.openapi.from_url(f"{embedded.url}/openapi.json")
+    found = [result.ok() for result in document.get_all_operations()]
+    assert {(one.method.upper(), one.path) for one in found} == set(OPERATIONS)
+
+
+def test_the_document_names_our_fields_and_both_kinds_of_answers(embedded):
+    with embedded.http as http:
+        document = http.get("/openapi.json").json()
+    fields = document["components"]["schemas"]["ChatRequest"]["properties"]
+    ours = {"rule", "length", "block", "eos", "steps", "seed", "infill", "diffusing", "trace"}
+    assert ours <= set(fields)
+    posted = document["paths"]["/v1/chat/completions"]["post"]["responses"]
+    assert set(posted["200"]["content"]) == {"application/json", "text/event-stream"}
+    assert {"400", "401", "413", "429", "503"} <= set(posted)
+    assert "422" not in posted

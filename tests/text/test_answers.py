@@ -1,0 +1,153 @@
+"""Text in, text out: masks in texts, chats, and the time of model and decision apart."""
+
+from dataclasses import dataclass
+
+import pytest
+
+from tests.checkpoints import BOS, MASK, make_llada
+from unmask.decoding.loop import decode
+from unmask.decoding.request import Settings
+from unmask.errors import RequestError
+from unmask.kernels.reduce import reduce
+from unmask.models.load import load
+from unmask.models.wrappers.timed import Timed
+from unmask.rules.rule import Rule
+from unmask.rules.scores import confidence
+from unmask.rules.select import TopK
+from unmask.text.answers import Format, Seconds, encode_masks, generate
+
+SETTINGS = Settings(Rule.parse("confidence | top(2)"))
+
+
+@pytest.fixture(scope="module")
+def loaded(tmp_path_factory):
+    return load(make_llada(tmp_path_factory.mktemp("models") / "tiny"))
+
+
+class Clock:
+    """Time that passes only when it is told to."""
+
+    def __init__(self):
+        self.now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    clock = Clock()
+    monkeypatch.setattr("unmask.text.answers.perf_counter", clock)
+    monkeypatch.setattr("unmask.models.wrappers.timed.perf_counter", clock)
+    monkeypatch.setattr("unmask.decoding.kl_clock.perf_counter", clock)
+    return clock
+
+
+class Slow:
+    """A model whose trunk takes 4 seconds and whose head takes 2."""
+
+    def __init__(self, model, clock):
+        self.model, self.clock = model, clock
+        self.spec, self.device = model.spec, model.device
+
+    def trunk(self, canvas):
+        self.clock.now += 4
+        return self.model.trunk(canvas)
+
+    def head(self, *cells):
+        self.clock.now += 2
+        return self.model.head(*cells)
+
+
+@dataclass(frozen=True)
+class Pondering:
+    """A selection that takes half a second."""
+
+    clock: Clock
+
+    def __call__(self, view, scores):
+        self.clock.now += 0.5
+        return TopK(2)(view, scores)
+
+
+def test_placeholders_become_masks_and_the_rest_stays_text(loaded):
+    tokenizer = loaded.tokenizer
+    ids = encode_masks(tokenizer, "a[MASK] b[MASK*3]<|mdm_mask|>", MASK)
+    assert ids == [*tokenizer.encode("a"), MASK, *tokenizer.encode(" b"), *[MASK] * 4]
+
+
+def test_a_chat_with_masks_is_rendered_first(loaded):
+    prompt = Format(chat=True, has_template=True, infill=True).of_text("a [MASK]")
+    canvas = prompt.request(loaded.tokenizer, loaded.model.spec, SETTINGS, 1).canvas.tolist()
+    assert canvas[0] == BOS
+    assert canvas.count(MASK) == 1
+
+
+def test_a_chat_keeps_its_own_system_message():
+    own = [{"role": "system", "content": "mine"}, {"role": "user", "content": "a"}]
+    texts = Format(chat=True, has_template=True, system="yours")
+    assert list(texts.of_messages(own).messages) == own
+    assert texts.of_messages(own[1:]).messages[0] == {"role": "system", "content": "yours"}
+
+
+def test_texts_with_masks_are_raw_unless_a_chat_is_asked_for():
+    assert Format(has_template=True).in_chat(infill=False)
+    assert not Format(has_template=True).in_chat(infill=True)
+    assert Format(chat=True).in_chat(infill=True)
+    assert not Format(chat=False, has_template=True).in_chat(infill=False)
+
+
+def test_the_time_of_the_model_is_not_the_decisions_and_the_readers_is_nobodys(loaded, clock):
+    def read(step):
+        clock.now += 100
+
+    settings = Settings(Rule(confidence, Pondering(clock)))
+    request = Format().of_text("Hello").request(loaded.tokenizer, loaded.model.spec, settings, 8)
+    slow = Slow(loaded.model, clock)
+    _, answer = next(generate(slow, loaded.tokenizer, [request], on_step=read))
+    assert answer.nfe == 4
+    assert answer.seconds == Seconds(model=4 * 6.0, decision=4 * 0.5)
+    assert answer.seconds.total == 26.0
+
+
+def test_rows_of_a_batch_share_the_time_of_their_forwards(loaded, clock):
+    settings = Settings(Rule(confidence, Pondering(clock)))
+    requests = [
+        Format().of_text(text).request(loaded.tokenizer, loaded.model.spec, settings, length)
+        for text, length in (("Hello", 4), ("Good morning", 12))
+    ]
+    slow = Slow(loaded.model, clock)
+    seconds = {key: answer.seconds for key, answer in generate(slow, loaded.tokenizer, requests, 2)}
+    assert seconds[0] == Seconds(2 * 6.0 / 2, 2 * 0.5 / 2)
+    assert seconds[1] == Seconds(2 * 6.0 / 2 + 4 * 6.0, 2 * 0.5 / 2 + 4 * 0.5)
+
+
+def test_the_kl_is_a_part_of_the_decision_and_its_measurement_of_nothing(
+    loaded, clock, monkeypatch
+):
+    def passing(logits, previous=None, kl=frozenset(), uniform_start=False):
+        clock.now += 5 if kl else 2
+        return reduce(logits, previous, kl, uniform_start)
+
+    monkeypatch.setattr("unmask.decoding.kl_clock.reduce", passing)
+    settings = Settings(Rule.parse("confidence | swd(5) | top(2)"))
+    request = Format().of_text("Hello").request(loaded.tokenizer, loaded.model.spec, settings, 8)
+    _, answer = next(generate(loaded.model, loaded.tokenizer, [request]))
+    assert answer.nfe == 4
+    assert answer.seconds.decision == 4 * 5.0
+    assert answer.seconds.kl == pytest.approx(3 * 3.0)  # the first forward has no past
+    assert answer.record()["seconds"]["kl"] == 9.0
+
+
+def test_timed_changes_nothing_but_its_seconds(loaded):
+    model = loaded.model
+    timed = Timed(model)
+    prompt = loaded.tokenizer.encode("Hello")
+    assert decode(timed, prompt, length=8).ids == decode(model, prompt, length=8).ids
+    assert (timed.spec, timed.device) == (model.spec, model.device)
+    assert timed.seconds > 0
+
+
+def test_half_a_character_is_refused(loaded):
+    with pytest.raises(RequestError, match="half a character"):
+        Format().of_text("a\ud83d").request(loaded.tokenizer, loaded.model.spec, SETTINGS, 4)

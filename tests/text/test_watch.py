@@ -1,0 +1,88 @@
+"""The live canvas: what is new is marked, and each frame covers the last."""
+
+import io
+
+import torch
+
+from tests.checkpoints import make_llada
+from unmask.decoding.request import Settings
+from unmask.models.load import load
+from unmask.rules.rule import Rule
+from unmask.text.answers import Format, generate
+from unmask.text.watch import HOLE, NEW, OLD, Watch, around_news, wrapped
+
+
+class Terminal(io.StringIO):
+    """A screen that obeys line breaks, cursor-up and erase-below."""
+
+    def isatty(self):
+        return True
+
+    def screen(self):
+        rows, text = [""], self.getvalue()
+        while text:
+            if text.startswith("\x1b["):
+                end = next(i for i, c in enumerate(text) if c.isalpha())
+                code, text = text[2 : end + 1], text[end + 1 :]
+                if code.endswith("F"):
+                    rows = [*rows[: len(rows) - 1 - int(code[:-1])], ""]
+                continue
+            if text[0] == "\n":
+                rows.append("")
+            else:
+                rows[-1] += text[0]
+            text = text[1:]
+        return rows
+
+
+def test_each_frame_covers_the_last_and_the_end_wipes_it(tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "30")
+    monkeypatch.setenv("LINES", "5")
+    model, tokenizer = load(make_llada(tmp_path))
+    settings = Settings(Rule.parse("confidence | top(7)"))
+    request = Format().of_text("Hello").request(tokenizer, model.spec, settings, 60)
+    screen = Terminal()
+    watch = Watch(tokenizer, model.spec, request, screen, colour=True)
+    masks = []
+
+    def look(step):
+        watch(step)
+        shown = screen.screen()
+        assert len(shown) <= 4
+        assert all(len(row) <= 30 for row in shown)
+        masks.append("".join(shown).count("·"))
+        assert shown[0].split()[:2] == [str(len(masks)), f"+{7 if len(masks) < 9 else 4}"]
+
+    list(generate(model, tokenizer, [request], on_step=look))
+    assert len(masks) == 9
+    assert masks[0] > 0
+    assert masks[-1] == 0
+    assert "\x1b[1;32m" in screen.getvalue()
+    assert "\x1b[2m·" in screen.getvalue()
+    watch.close()
+    assert screen.screen() == [""]
+
+
+def test_rows_break_at_the_width_and_wide_characters_take_two_columns():
+    rows = wrapped([("abc", OLD), ("你好", NEW), ("x\ny", HOLE)], 4)
+    assert rows == [[("abc", OLD)], [("你好", NEW)], [("x", HOLE)], [("y", HOLE)]]
+
+
+def test_a_canvas_too_tall_shows_the_rows_that_changed_last():
+    rows = [[(str(number), NEW if number == 6 else OLD)] for number in range(9)]
+    assert [row[0][0] for row in around_news(rows, 3)] == ["4", "5", "6"]
+    assert around_news(rows, 20) == rows
+
+
+def test_end_tokens_and_control_characters_are_shown_as_signs(tmp_path):
+    model, tokenizer = load(make_llada(tmp_path))
+    request = (
+        Format(infill=True)
+        .of_text("[MASK*3]")
+        .request(tokenizer, model.spec, Settings(Rule.parse("confidence | top(1)")), 0)
+    )
+    out = io.StringIO()
+    watch = Watch(tokenizer, model.spec, request, out, colour=False)
+    escape = tokenizer.encode("\x1b")
+    runs = list(watch._runs(torch.tensor([*escape, model.spec.eos_id, model.spec.mask_id])))
+    assert runs == [(" ", NEW), ("∎", HOLE), ("·", HOLE)]
