@@ -14,7 +14,7 @@ import unmask
 from tests.lab.ray.commands import command_of, done, start, wait_for, workers
 from tests.lab.sweep.test_sweeps import Counter, contents, swept, works
 from unmask.errors import LabError
-from unmask.lab.ray import driver as crew as crews
+from unmask.lab.ray import driver as crews
 from unmask.lab.ray.driver import Crew
 from unmask.lab.ray.interrupts import Interrupts
 from unmask.lab.ray.join import Cluster, joined
