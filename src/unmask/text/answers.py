@@ -10,7 +10,8 @@ from typing import Any
 
 from unmask.decoding.kl_clock import Divided
 from unmask.decoding.loop import decode_steps
-from unmask.decoding.request import MOST, Request, Settings, infill_request, prompt_request
+from unmask.decoding.options import MOST
+from unmask.decoding.request import Request, Settings, infill_request, prompt_request
 from unmask.decoding.results import Result, Step
 from unmask.errors import RequestError
 from unmask.models.denoiser import Denoiser, ModelSpec
