@@ -19,6 +19,7 @@ from unmask.lab.sweep.store import Ask, Store
 from unmask.models.denoiser import Denoiser, ModelSpec
 from unmask.models.tokenizer import Tokenizer
 from unmask.text.answers import Answer, generate
+from unmask.text.clock import Clock
 from unmask.text.source import Source
 from unmask.trace import Tracer
 from unmask.trace.recording.files import TraceFiles, made_folder, together
@@ -87,7 +88,9 @@ def decoded(
     tokenizer, spec = work.subject.tokenizer, work.subject.shape.spec
     with nullcontext() if traces is None else _traces(traces, work, model, taken, requests) as seen:
         see = together(watch, seen, on_step)
-        answers = generate(model, tokenizer, requested(), batch_size, see, seen is not None)
+        answers = generate(
+            model, tokenizer, requested(), batch_size, see, seen is not None, Clock()
+        )
         for key, answer in answers:
             record = record_of(answer, watch.written.pop(key), tokenizer, spec)
             yield taken[key], {**record, **watch.memory(key)}

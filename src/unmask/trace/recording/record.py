@@ -10,7 +10,8 @@ from unmask.decoding.request import Request
 from unmask.decoding.results import Result, Step
 from unmask.models.denoiser import Denoiser
 from unmask.models.tokenizer import Tokenizer
-from unmask.text.answers import Answer, Seconds
+from unmask.text.answers import Answer
+from unmask.text.clock import Seconds
 from unmask.trace.recording.tracer import Tracer
 
 
