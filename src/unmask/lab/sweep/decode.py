@@ -17,9 +17,9 @@ from unmask.decoding.results import Step
 from unmask.lab.sweep.plan import Work
 from unmask.lab.sweep.store import AskedExample, Store
 from unmask.models.denoiser import Denoiser, ModelSpec
+from unmask.models.source import ModelSource
 from unmask.models.tokenizer import Tokenizer
 from unmask.text.answers import Answer, generate
-from unmask.text.source import Source
 from unmask.trace import Tracer
 from unmask.trace.recording.files import TraceFiles, made_folder, together
 from unmask.trace.recording.record import text_of
@@ -99,7 +99,7 @@ def _traces(
     """Writes a file for every example that is taken."""
     trial, tokenizer = work.trial, work.subject.tokenizer
     dtype = None if trial.dtype == "stored" else trial.dtype
-    source = Source(trial.model, str(model.device), dtype, cache=trial.cache)
+    source = ModelSource(trial.model, str(model.device), dtype, cache=trial.cache)
     made_folder(folder / trial.key)
     return TraceFiles(
         lambda key: folder / trial.key / f"{_file_name(taken[key].example)}.trace",
