@@ -15,6 +15,7 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from unmask.errors import RequestError, UnknownName
+from unmask.models.words import CACHES, DTYPES
 from unmask.rules.recipes import DEFAULT_RULE, RECIPES
 
 if TYPE_CHECKING:
@@ -24,8 +25,6 @@ MOST = 2**20  # positions, steps or tokens: far beyond the context of any model
 
 Eos = Literal["keep", "suppress", "last", "stop", "block", "fill"]
 EOS_POLICIES: tuple[str, ...] = get_args(Eos)
-CACHES = ("none", "prefix", "dual", "delayed", "block")
-DTYPES = ("float32", "bfloat16", "float16")
 
 Kind = Literal["text", "whole", "number", "switch", "word"]
 
