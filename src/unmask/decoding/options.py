@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
+from difflib import get_close_matches
 from functools import cached_property
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -57,7 +58,9 @@ class Option:
     def check(self, name: str, value: Any) -> Any:
         """The value, if the option takes it."""
         if not self._takes(value):
-            raise RequestError(f"{name} must be {self.allowed}, got {value!r}")
+            near = get_close_matches(str(value), self.words, n=1, cutoff=0.5)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise RequestError(f"{name} must be {self.allowed}, got {value!r}{hint}")
         return value
 
     def parse(self, name: str, text: str) -> Any:
