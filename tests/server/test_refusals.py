@@ -9,7 +9,7 @@ from openai import AuthenticationError, BadRequestError, OpenAI, RateLimitError
 
 from tests.server.serving import PENS, Gate, serving
 from unmask.server.guard import Guard
-from unmask.server.limits import Limits
+from unmask.server.limits import RequestLimits
 
 USER = [{"role": "user", "content": "Repeat: pig."}]
 
@@ -143,7 +143,7 @@ def test_a_body_that_does_not_come_is_not_waited_for_long():
             sent.append(message)
 
         scope = {"type": "http", "path": "/v1/completions", "method": "POST", "headers": []}
-        await Guard(never, Limits(seconds=0.01), None, None)(scope, never, send)
+        await Guard(never, RequestLimits(seconds=0.01), None, None)(scope, never, send)
         return sent
 
     head, body = asyncio.run(ask())

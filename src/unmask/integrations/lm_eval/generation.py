@@ -10,7 +10,7 @@ from unmask.decoding.request import Request
 from unmask.decoding.results import Step
 from unmask.models.denoiser import Denoiser
 from unmask.models.tokenizer import Tokenizer
-from unmask.server.reader import Frame, Reader
+from unmask.text.settled import RowCanvas, TextReader
 
 
 class Generation(str):
@@ -44,11 +44,11 @@ def generations(
     A row whose final text holds one of its stop strings is finished: what it would write behind
     it, nobody reads. The text is the same as if it had gone on.
     """
-    batch, readers, admitted = Batch(model), dict[int, Reader](), 0
+    batch, readers, admitted = Batch(model), dict[int, TextReader](), 0
     while admitted < len(asks) or len(batch):
         while admitted < len(asks) and len(batch) < batch_size:
             request, until = asks[admitted]
-            readers[batch.admit(request)] = Reader(tokenizer, model.spec, request, until)
+            readers[batch.admit(request)] = TextReader(tokenizer, model.spec, request, until)
             admitted += 1
         for step in batch.step():
             for result in step.finished:
@@ -60,14 +60,14 @@ def generations(
                 yield key, text
 
 
-def _stopped(step: Step, readers: Mapping[int, Reader]) -> list[tuple[int, Generation]]:
+def _stopped(step: Step, readers: Mapping[int, TextReader]) -> list[tuple[int, Generation]]:
     """The rows that go on, though nobody will read on."""
     found = []
     for row, key in enumerate(step.keys):
         reader = readers.get(key)  # finished rows have none
         if reader is not None and reader.stops:
-            frame = Frame.of(step, row)
-            reading = reader.final(frame)
+            canvas = RowCanvas.of(step, row)
+            reading = reader.settled(canvas)
             if reading.stopped:
-                found.append((key, Generation(reading.text, frame.forward, reading.tokens)))
+                found.append((key, Generation(reading.text, canvas.forward, reading.tokens)))
     return found
