@@ -14,11 +14,13 @@ if TYPE_CHECKING:
     from unmask.decoding.results import Result, Step
     from unmask.decoding.sampling import Sampling
     from unmask.errors import ModelError, RequestError, RuleError, UnknownName, UnmaskError
-    from unmask.models import Canvas, Denoiser, Guided, Hidden, ModelSpec, from_function
     from unmask.models.caches import Cached
+    from unmask.models.denoiser import Canvas, Denoiser, Hidden, ModelSpec
+    from unmask.models.function import from_function
     from unmask.models.load import Loaded, load
     from unmask.models.tokenizer import Tokenizer
     from unmask.models.transformers_model import wrap
+    from unmask.models.wrappers.guided import Guided
     from unmask.rules.registry import modulator, score, selection
     from unmask.rules.rule import Decision, Rule
     from unmask.rules.select import best_first, first_in
@@ -74,11 +76,13 @@ _HOMES = {
     "decoding.results": ("Result", "Step"),
     "decoding.sampling": ("Sampling",),
     "errors": ("ModelError", "RequestError", "RuleError", "UnknownName", "UnmaskError"),
-    "models": ("Canvas", "Denoiser", "Guided", "Hidden", "ModelSpec", "from_function"),
     "models.caches": ("Cached",),
+    "models.denoiser": ("Canvas", "Denoiser", "Hidden", "ModelSpec"),
+    "models.function": ("from_function",),
     "models.load": ("Loaded", "load"),
     "models.tokenizer": ("Tokenizer",),
     "models.transformers_model": ("wrap",),
+    "models.wrappers.guided": ("Guided",),
     "rules.registry": ("modulator", "score", "selection"),
     "rules.rule": ("Decision", "Rule"),
     "rules.select": ("best_first", "first_in"),

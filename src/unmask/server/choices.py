@@ -15,7 +15,8 @@ from unmask.server.engine import RowOutcome
 from unmask.server.errors import failed_row
 from unmask.server.prepare import PreparedRequest
 from unmask.server.traces import BeginTrace, RowTrace, TraceBuffer, TraceStore
-from unmask.text.answers import Answer, Seconds
+from unmask.text.answers import Answer
+from unmask.text.clock import Seconds
 from unmask.text.settled import RowCanvas, TextReader
 
 News = RowCanvas | RowOutcome
