@@ -12,6 +12,7 @@ from torch import Tensor
 from unmask.decoding.sampling import Sampling
 from unmask.errors import RequestError, UnknownName
 from unmask.models.denoiser import ModelSpec
+from unmask.rules.registry import abilities_of
 from unmask.rules.rule import Rule
 
 MOST = 2**20  # positions, steps or blocks: far beyond any model's context
@@ -172,8 +173,7 @@ def _checked(spec: ModelSpec, request: Request) -> Request:
             "give more steps or a larger block"
         )
     for part in settings.rule.parts:
-        if hasattr(part, "check_model"):
-            part.check_model(spec)
+        abilities_of(part).check_model(spec)
     if settings.eos != "keep" and spec.eos_id is None:
         raise RequestError(f"eos={settings.eos!r} needs an EOS token, and {spec.name} has none")
     return request
