@@ -8,13 +8,13 @@ import pytest
 
 from unmask.errors import RequestError
 from unmask.lab.figures.panels import Facet, accuracy_bars, accuracy_over_knob
-from unmask.lab.figures.plots import GREYS, Curve, Point
+from unmask.lab.figures.plots import GREYS, PlotCurve, PlotPoint
 from unmask.trace.drawing import COLOURS
 
 
 def curve(label, knobs, baseline=False):
-    points = (Point(knob, 10.0, 0.5 + 0.1 * i, 0.4, 0.9) for i, knob in enumerate(knobs))
-    return Curve(label, tuple(points), baseline)
+    points = (PlotPoint(knob, 10.0, 0.5 + 0.1 * i, 0.4, 0.9) for i, knob in enumerate(knobs))
+    return PlotCurve(label, tuple(points), baseline)
 
 
 FACETS = [

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unmask.errors import RequestError
-from unmask.lab.figures.plots import GREYS, Curve, furnish, styles
+from unmask.lab.figures.plots import GREYS, PlotCurve, furnish, styles
 from unmask.trace.drawing import add_legend, sheet
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class Facet:
 
     title: str
     knobs: tuple[str, ...]
-    curves: tuple[Curve, ...]
+    curves: tuple[PlotCurve, ...]
 
     def __post_init__(self) -> None:
         for curve in self.curves:
@@ -133,5 +133,5 @@ def _bars(axes: Axes, facet: Facet, looks: dict[str, dict[str, Any]]) -> dict[st
     return found
 
 
-def _has(curve: Curve, knob: str) -> bool:
+def _has(curve: PlotCurve, knob: str) -> bool:
     return any(point.knob == knob for point in curve.points)

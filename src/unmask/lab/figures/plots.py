@@ -25,7 +25,7 @@ MARKERS = ("o", "s", "^", "D", "v", "<", ">")  # 7 of them, so that a colour ret
 
 
 @dataclass(frozen=True)
-class Point:
+class PlotPoint:
     """One measured setting; accuracy and the ends of its interval are shares in [0, 1]."""
 
     knob: str  # what changes along the curve, as written beside the point: "0.1"
@@ -45,11 +45,11 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Curve:
+class PlotCurve:
     """A rule over its knob; points are joined in the order given."""
 
     label: str
-    points: tuple[Point, ...]
+    points: tuple[PlotPoint, ...]
     baseline: bool = False  # drawn dashed and grey
 
     def __post_init__(self) -> None:
@@ -57,7 +57,7 @@ class Curve:
             raise RequestError(f"the curve {self.label!r} has no points")
 
 
-def accuracy_against_forwards(curves: Sequence[Curve], title: str, *files: Path) -> None:
+def accuracy_against_forwards(curves: Sequence[PlotCurve], title: str, *files: Path) -> None:
     """Write a figure of accuracy, with its intervals, against mean NFE: up and left is better.
 
     A file's suffix, .svg, .png or .pdf, decides what is written. The same numbers give the same
@@ -74,7 +74,7 @@ def accuracy_against_forwards(curves: Sequence[Curve], title: str, *files: Path)
         _write_knobs(axes, curves, lines)
 
 
-def styles(curves: Sequence[Curve]) -> Iterator[dict[str, Any]]:
+def styles(curves: Sequence[PlotCurve]) -> Iterator[dict[str, Any]]:
     """How each curve looks: colour, line and marker all tell curves apart."""
     seen = {True: 0, False: 0}
     for i, curve in enumerate(curves):
@@ -89,7 +89,7 @@ def styles(curves: Sequence[Curve]) -> Iterator[dict[str, Any]]:
         }
 
 
-def _draw(axes: Axes, curve: Curve, **style: Any) -> Line2D:
+def _draw(axes: Axes, curve: PlotCurve, **style: Any) -> Line2D:
     nfe, accuracy, low, high = _columns(curve)
     axes.vlines(nfe, low, high, color=style["color"], alpha=0.45, linewidth=1.1, zorder=1)
     (line,) = axes.plot(
@@ -117,7 +117,7 @@ def furnish(axes: Axes, title: str) -> None:
     axes.set_yticks([y for y in axes.get_yticks() if max(0, bottom) <= y <= min(100, top)])
 
 
-def _write_knobs(axes: Axes, curves: Sequence[Curve], lines: Sequence[Line2D]) -> None:
+def _write_knobs(axes: Axes, curves: Sequence[PlotCurve], lines: Sequence[Line2D]) -> None:
     """Beside every point its knob, in the curve's colour, where it covers the least."""
     pixels = axes.figure.dpi / 72  # per point
     covered = np.concatenate([_drawn(axes, curve, pixels) for curve in curves])  # [N, 2]
@@ -132,7 +132,7 @@ def _write_knobs(axes: Axes, curves: Sequence[Curve], lines: Sequence[Line2D]) -
     )
 
 
-def _drawn(axes: Axes, curve: Curve, pixels: float) -> Array:
+def _drawn(axes: Axes, curve: PlotCurve, pixels: float) -> Array:
     """Pixels along a curve's lines, error bars and markers: [N, 2]."""
     nfe, accuracy, low, high = _columns(curve)
     spots, lows, highs = (
@@ -143,7 +143,7 @@ def _drawn(axes: Axes, curve: Curve, pixels: float) -> Array:
     return np.concatenate([*(stroke(start, end) for start, end in strokes), *markers])
 
 
-def _columns(curve: Curve) -> tuple[Array, Array, Array, Array]:
+def _columns(curve: PlotCurve) -> tuple[Array, Array, Array, Array]:
     """NFE, and in percent accuracy, low and high: [P] each."""
     rows = [(p.nfe, 100 * p.accuracy, 100 * p.low, 100 * p.high) for p in curve.points]
     nfe, accuracy, low, high = np.array(rows, dtype=np.float64).T
