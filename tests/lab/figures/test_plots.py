@@ -171,7 +171,7 @@ def test_pyplot_is_never_imported_and_matplotlib_only_when_drawing(tmp_path):
 def test_another_suffix_is_refused_in_one_line(tmp_path, name):
     with pytest.raises(RequestError) as error:
         draw(tmp_path, name=name)
-    assert str(error.value) == f"a figure ends in .svg, .png, .pdf, got {name!r}"
+    assert str(error.value) == f"a figure must end in .svg, .png, .pdf, got {name!r}"
     assert not list(tmp_path.iterdir())
 
 

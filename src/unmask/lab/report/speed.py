@@ -10,11 +10,11 @@ from unmask.lab.report.wording import NONE, number
 
 MEANING = (
     "AUP (d3LLM) is the area under the curve of accuracy over tokens per forward. An accuracy y "
-    "below the best one has less weight: y min(exp(-3 (1 - y / y_max)), 1). A setting that is more "
-    "than 5 points below the slowest one is dropped; with few examples that may be chance. y_max is "
-    "the best accuracy of all curves in the table, so an AUP cannot be compared with one of "
-    "another table or of the leaderboard. The leaderboard counts effective tokens; nominal tokens "
-    "include the tail of EOS."
+    "below the best one has less weight: y min(exp(-3 (1 - y / y_max)), 1). A setting that is "
+    "more than 5 points below the slowest one is dropped; with few examples that may be chance. "
+    "y_max is the best accuracy of all curves in the table, so an AUP cannot be compared with one "
+    "of another table or of the leaderboard. The leaderboard counts effective tokens; nominal "
+    "tokens include the tail of EOS."
 )
 PLAIN = (
     "Three plainer figures: the accuracy at 2 and at 4 tokens per forward, interpolated between "
