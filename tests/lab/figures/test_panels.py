@@ -77,7 +77,9 @@ def test_the_same_numbers_give_the_same_bytes(tmp_path, draw, facets, suffix):
 
 @pytest.mark.parametrize(("draw", "facets"), BOTH)
 def test_another_suffix_is_refused_before_anything_is_written(tmp_path, draw, facets):
-    with pytest.raises(RequestError, match=r"a figure must end in \.svg, \.png, \.pdf, got 'a\.jpg'"):
+    with pytest.raises(
+        RequestError, match=r"a figure must end in \.svg, \.png, \.pdf, got 'a\.jpg'"
+    ):
         draw(facets, "t", "knob", tmp_path / "a.svg", tmp_path / "a.jpg")
     assert not list(tmp_path.iterdir())
 

@@ -76,7 +76,7 @@ def parts_of(rule: str) -> RuleParts:
     swd = [part for part in parsed.modulators if isinstance(part, Stability) and part.lam]
     others = [part for part in parsed.modulators if not isinstance(part, Stability)]
     parts = [part for part in parsed.parts if not isinstance(part, Stability) or part.lam]
-    scored = [part for part in (parsed.credit, parsed.score, *others) if part is not None]
+    scored = [part for part in (parsed.logits, parsed.score, *others) if part is not None]
     select = notation(parsed.select)
     kind, _, inside = select.partition("(")
     after = [part for part in (*parsed.limits, parsed.revoke) if part is not None]
