@@ -1,4 +1,4 @@
-"""The engine: rows come, go, fail and begin again, and nobody else notices."""
+"""The engine: rows join, leave, fail and start again without changing other rows."""
 
 import threading
 from dataclasses import dataclass

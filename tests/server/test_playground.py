@@ -46,8 +46,8 @@ def tab(browser):
 
 @pytest.fixture(scope="module")
 def running():
-    with serving() as found:
-        yield found
+    with serving() as running:
+        yield running
 
 
 def race(page, **fields):
@@ -74,8 +74,8 @@ def test_two_rules_race_and_the_page_shows_what_the_server_says(tab, running):
         costs.append(said["usage"]["nfe"])
         text = said["choices"][0]["message"]["content"]
         assert page.locator(".answer").nth("ab".index(name)).inner_text() == text
-    told = page.inner_text("#state")
-    assert told.startswith(f"A: {costs[0]} forwards, B: {costs[1]} forwards.")
+    state = page.inner_text("#state")
+    assert state.startswith(f"A: {costs[0]} forwards, B: {costs[1]} forwards.")
     comes_to(page, f"{max(costs)} / {max(costs)}")
 
 

@@ -83,8 +83,8 @@ def test_requests_that_break_the_document_are_refused(limited, method, path):
 
 def test_every_operation_is_tried(embedded):
     document = schemathesis.openapi.from_url(f"{embedded.url}/openapi.json")
-    found = [result.ok() for result in document.get_all_operations()]
-    assert {(one.method.upper(), one.path) for one in found} == set(OPERATIONS)
+    operations = [result.ok() for result in document.get_all_operations()]
+    assert {(one.method.upper(), one.path) for one in operations} == set(OPERATIONS)
 
 
 def test_the_document_names_our_fields_and_both_kinds_of_answers(embedded):

@@ -1,4 +1,4 @@
-"""Going down: what was begun is finished or told so, what is new is refused, nothing is lost."""
+"""Shutdown: running requests finish or get an error, and new requests are refused."""
 
 import json
 import os
