@@ -14,6 +14,8 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from tests.server.serving import serving
+from unmask.decoding.options import OPTIONS
+from unmask.server.schema import REQUEST_OPTIONS, CommonFields
 
 CHECKS = [
     not_a_server_error,
@@ -97,3 +99,10 @@ def test_the_document_names_our_fields_and_both_kinds_of_answers(embedded):
     assert set(posted["200"]["content"]) == {"application/json", "text/event-stream"}
     assert {"400", "401", "413", "429", "503"} <= set(posted)
     assert "422" not in posted
+
+
+def test_a_request_may_set_every_decoding_option_that_needs_no_other_model():
+    only_the_server = {"history", "cache", "guidance", "dtype", "mask_id"}
+    assert set(REQUEST_OPTIONS) == set(OPTIONS) - only_the_server
+    for name in REQUEST_OPTIONS:
+        assert CommonFields.model_fields[name].description == OPTIONS[name].help
