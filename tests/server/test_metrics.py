@@ -1,4 +1,4 @@
-"""What /metrics and /health tell is what happened."""
+"""The numbers of /metrics and /health."""
 
 import re
 

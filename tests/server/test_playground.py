@@ -14,14 +14,14 @@ from unmask.trace import Trace
 
 @pytest.fixture
 def tab(browser):
-    """Opens the playground; nothing may go wrong or go elsewhere meanwhile."""
+    """Opens the playground; errors and requests to other hosts fail the test."""
     contexts, wrong = [], []
 
     def opened(running, expected=(), **options):
         context = browser.new_context(**options)
         contexts.append(context)
         page = context.new_page()
-        page.set_default_timeout(90_000)  # a busy machine is no failure
+        page.set_default_timeout(90_000)  # the machine may be busy
         page.on("pageerror", lambda error: wrong.append(str(error)))
         page.on("console", lambda said: wrong.append(said.text) if said.type == "error" else None)
 

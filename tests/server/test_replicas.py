@@ -95,6 +95,6 @@ def test_the_place_of_a_killed_replica_is_taken(served):
 
 
 def answered(client):
-    """An answer, unless the replica that was asked is just gone."""
+    """An answer, or None if its replica was just killed."""
     response = ask(client, PENS)
     return response if response.status_code == 200 else None

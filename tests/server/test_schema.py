@@ -1,4 +1,4 @@
-"""The OpenAPI document, and requests made up from it: none may break the server."""
+"""The OpenAPI document, and generated requests: none may cause a server error."""
 
 from collections import Counter
 
@@ -27,7 +27,7 @@ CHECKS = [
 
 @pytest.fixture(scope="module")
 def limited():
-    """Few tokens at most, so that made-up requests are short."""
+    """A server with a small length limit, so that generated requests are short."""
     with serving("--max-length", 32, "--length", 16) as running:
         yield running
 
@@ -48,14 +48,14 @@ TRIES = settings(max_examples=40, deadline=None, suppress_health_check=list(Heal
 
 
 def call_all(running, method, path, mode, sensible=False):
-    """Make up requests and send them; the statuses of the answers."""
+    """Generate requests and send them; returns the statuses of the responses."""
     document = schemathesis.openapi.from_url(f"{running.url}/openapi.json")
     statuses = Counter()
 
     @TRIES
     @given(document[path][method].as_strategy(generation_mode=mode))
     def call(case):
-        if sensible:  # a made-up name of a model or a rule leaves nothing to decode
+        if sensible:  # a generated model or rule name is always refused
             case.body |= {"model": "embedded", "rule": RULES[len(statuses) % len(RULES)]}
             case.body = {
                 k: v for k, v in case.body.items() if k not in ("block", "infill", "trace")
