@@ -133,7 +133,7 @@ ERRORS = {
     "unreadable": ("confidence | top(1", "cannot read 'top(1' in 'confidence | top(1'"),
     "the wrong order": (
         "top(1) | confidence",
-        "'confidence' stands too late in 'top(1) | confidence'; write the parts in the order credit | score",
+        "stands too late in 'top(1) | confidence'; write the parts in the order credit | score",
     ),
     "no score": ("top(1)", "the rule has no score; write for example"),
     "no selection": ("confidence | swd(5)", "the rule has no selection; write for example"),
