@@ -8,7 +8,7 @@ import shutil
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from unmask.cli.terminal import Painter
+    from unmask.text.terminal import Painter
     from unmask.studies.dog_or_car import Run, Tally
 
 
@@ -16,7 +16,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Show one run of two rules, then the count over all seeds."""
     import torch
 
-    from unmask.cli.terminal import Painter, has_colour, side_by_side
+    from unmask.text.terminal import Painter, has_colour, side_by_side
     from unmask.errors import UnmaskError
     from unmask.studies.dog_or_car import COMPARED, NOISE, DogOrCar, first_difference
 

@@ -13,7 +13,7 @@ from typing import Any
 from unmask.errors import RuleError
 from unmask.rules.registry import kind_of, kinds
 from unmask.rules.rule import Rule
-from unmask.text.jsonl import sha_of
+from unmask.models.fingerprint import sha_of
 
 
 def import_parts(name: str) -> None:

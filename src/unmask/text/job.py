@@ -27,7 +27,7 @@ from unmask.models.wrappers.guided import check_scale
 from unmask.rules.plugins import sources_of
 from unmask.rules.rule import Rule
 from unmask.text.answers import Answer, Format, Prompt, holds_masks
-from unmask.text.jsonl import sha_of
+from unmask.models.fingerprint import sha_of
 from unmask.trace import Tracer
 from unmask.trace.recording.record import text_of
 

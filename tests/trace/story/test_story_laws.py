@@ -13,7 +13,7 @@ import torch
 
 from tests.helpers import rule_texts
 from tests.trace.runs import anything, traced
-from unmask.cli.terminal import Painter
+from unmask.text.terminal import Painter
 from unmask.rules.select import best_first
 from unmask.trace import Trace
 from unmask.trace.recording.records import without_swd

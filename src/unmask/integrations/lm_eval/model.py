@@ -23,7 +23,7 @@ from unmask.integrations.lm_eval.generation import Ask, Generation, generations
 from unmask.integrations.lm_eval.options import Options, Wanted
 from unmask.integrations.lm_eval.ranks import Ranks
 from unmask.studies.likelihood import Pair, log_likelihoods, would_write
-from unmask.text.jsonl import sha_of
+from unmask.models.fingerprint import sha_of
 
 log = logging.getLogger(__name__)
 IGNORED = ("max_batch_size", "trust_remote_code")  # lm_eval says them to every model

@@ -19,7 +19,7 @@ from unmask.lab.sweep.trial import Trial
 from unmask.models.describe import Description
 from unmask.rules.plugins import sources_of
 from unmask.rules.rule import Rule
-from unmask.text.jsonl import sha_of
+from unmask.models.fingerprint import sha_of
 
 Wanted = dict[Setting, tuple[str, ...]]  # the names of the examples of every setting
 

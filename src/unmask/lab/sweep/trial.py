@@ -9,7 +9,7 @@ from unmask.decoding.options import Eos
 from unmask.decoding.request import Settings
 from unmask.decoding.sampling import Sampling
 from unmask.rules.rule import Rule
-from unmask.text.jsonl import sha_of
+from unmask.models.fingerprint import sha_of
 
 DECODING = 1  # raised when the same settings begin to give other tokens
 
