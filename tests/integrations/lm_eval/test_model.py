@@ -190,7 +190,7 @@ def test_a_block_causal_model_writes_and_judges_in_its_blocks(tmp_path):
 def test_a_cache_is_for_texts(tmp_path):
     lm = unmask_lm(block=16, cache="prefix")
     assert texts(lm, chats(lm)[-1:])[0]
-    with pytest.raises(RequestError, match="cache=prefix is for texts"):
+    with pytest.raises(RequestError, match="cache=prefix works for generated texts only"):
         lm.loglikelihood([asked("loglikelihood", "Ann", " has")])
 
 
@@ -200,7 +200,7 @@ def test_sampled_repeats_and_a_cache_of_responses_do_not_go_together(tmp_path):
     lm = unmask_lm()
     cached = CachingLM(lm, str(tmp_path / "cache.db"))
     request = asked("generate_until", "Ann", {"temperature": 1.0}, repeats=2)
-    with pytest.raises(RequestError, match="would serve one text for all 2 repeats"):
+    with pytest.raises(RequestError, match="would return one text for all 2 repeats"):
         cached.generate_until([request, request])
 
 
