@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 from unmask.errors import RequestError
 
 if TYPE_CHECKING:
-    from unmask.text.terminal import Painter
     from unmask.embedded.cells import Cell
     from unmask.embedded.compare import Outcomes, Series
     from unmask.embedded.report import Report
     from unmask.embedded.tasks import Problem
+    from unmask.text.terminal import Painter
 
 TASK, LENGTH = "words", 24
 ROOMY = 32  # tokens, where nothing is compared
@@ -64,11 +64,11 @@ def run(arguments: argparse.Namespace) -> int:
         return oracle.run(arguments)
     if arguments.problems < 2:
         raise RequestError(f"--problems must be >= 2, got {arguments.problems}")
-    from unmask.text.terminal import Painter, has_colour
     from unmask.embedded import FOLDER
     from unmask.embedded.cells import FAST_GAMMAS, SAFE, Grid, gamma_sweep
     from unmask.embedded.compare import Series
     from unmask.embedded.report import Report
+    from unmask.text.terminal import Painter, has_colour
 
     paint = Painter(has_colour(arguments.colour))
     series = Series(TASK, arguments.problems, LENGTH)

@@ -52,9 +52,7 @@ def read_options(arguments: argparse.Namespace) -> DecodingOptions:
 def given_lists(arguments: argparse.Namespace) -> dict[str, list[Any]]:
     """The options that were given with commas, by name, as lists of values."""
     return {
-        name: text
-        if name == "rule"
-        else [_parse(name, option, part) for part in text.split(",")]
+        name: text if name == "rule" else [_parse(name, option, part) for part in text.split(",")]
         for name, option, text in _texts(arguments)
     }
 

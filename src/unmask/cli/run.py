@@ -100,9 +100,7 @@ def run(arguments: argparse.Namespace) -> int:
     from unmask.text.session import Session
 
     text = None if arguments.input is not None else _prompt(arguments.prompt)
-    session = Session(
-        arguments.model, options=read_options(arguments), device=arguments.device
-    )
+    session = Session(arguments.model, options=read_options(arguments), device=arguments.device)
     form = session.format(arguments.chat, arguments.system, arguments.infill)
     if text is None:
         _many(session, form, arguments)

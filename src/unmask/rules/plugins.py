@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from unmask.errors import RuleError
+from unmask.models.fingerprint import sha_of
 from unmask.rules.registry import kind_of, kinds
 from unmask.rules.rule import Rule
-from unmask.models.fingerprint import sha_of
 
 
 def import_parts(name: str) -> None:

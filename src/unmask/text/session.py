@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -22,7 +23,7 @@ from unmask.decoding.resolve import Resolved, resolve
 from unmask.decoding.results import Step
 from unmask.errors import RequestError
 from unmask.models.caches import POLICIES, Cached, check_cache
-from unmask.models.denoiser import Denoiser, ModelSpec
+from unmask.models.denoiser import Denoiser
 from unmask.models.describe import Description, describe
 from unmask.models.fingerprint import fingerprint, sha_of
 from unmask.models.load import Loaded, default_dtype, find_folder, load_described, usable_device
@@ -118,7 +119,8 @@ class Session:
                 Prompt i uses the seed `seed + i`.
         """
         single, form = isinstance(prompts, str), self.format(chat, system)
-        asked = [form.of_text(text) for text in ([prompts] if single else prompts)]
+        texts = [prompts] if isinstance(prompts, str) else prompts
+        asked = [form.of_text(text) for text in texts]
         answers = self._answers(asked, batch_size, single if trace is None else trace, changes)
         return answers[0] if single else answers
 
@@ -154,7 +156,7 @@ class Session:
     ) -> Answer | list[Answer]:
         """Fill the masks of texts: `[MASK]` is one mask, `[MASK*8]` is eight."""
         single, form = isinstance(texts, str), self.format(chat=False, infill=True)
-        asked = [form.of_text(text) for text in ([texts] if single else texts)]
+        asked = [form.of_text(text) for text in ([texts] if isinstance(texts, str) else texts)]
         answers = self._answers(asked, batch_size, single if trace is None else trace, changes)
         return answers[0] if single else answers
 
@@ -233,10 +235,15 @@ class Session:
         """How texts become prompts of this model."""
         return PromptFormat(chat, self.tokenizer.template is not None, infill, system)
 
-    def resolve(self, options: DecodingOptions | None = None, infill: bool = False) -> Resolved:
-        """Settings and length for this model."""
+    def resolve(
+        self,
+        options: DecodingOptions | None = None,
+        infill: bool = False,
+        defaults: DecodingOptions | None = None,
+    ) -> Resolved:
+        """Settings and length for this model; `defaults` replaces those of the recipe."""
         options = options or self.options
-        usual = _defaults(options, self.checkpoint)
+        usual = defaults or _defaults(options, self.checkpoint)
         return resolve(options, self.spec, usual, infill=infill, loaded=True)
 
     def request(self, prompt: Prompt, options: DecodingOptions | None = None) -> Request:
@@ -271,9 +278,17 @@ class Session:
     def _base(self) -> Any:
         if self.checkpoint is None:
             return self._in_memory
-        return load_described(
-            self.checkpoint, device=self.device, dtype=self.options.dtype
-        ).model
+        return load_described(self.checkpoint, device=self.device, dtype=self.options.dtype).model
+
+    def load_on(self, device: str | torch.device) -> None:
+        """Load the model there when it is next needed; free it if it is elsewhere now."""
+        if self.checkpoint is not None and usable_device(device) != self.device:
+            self.unload()
+            self.device = usable_device(device)
+
+    def unload(self) -> None:
+        """Free the weights; they are loaded again when they are next needed."""
+        self.__dict__.pop("_base", None)
 
     def decode(
         self,
@@ -305,8 +320,10 @@ class Session:
 
     @cached_property
     def weights(self) -> str:
-        """A fingerprint of the checkpoint; empty for a model in memory."""
-        return "" if self.checkpoint is None else fingerprint(self.checkpoint.folder)
+        """A fingerprint of the checkpoint; a model in memory gets a random one."""
+        if self.checkpoint is None:
+            return f"memory-{secrets.token_hex(8)}"
+        return fingerprint(self.checkpoint.folder)
 
     @property
     def dtype(self) -> str:
@@ -383,9 +400,7 @@ def _device(name: str | torch.device | None) -> torch.device:
     return usable_device(name)
 
 
-def _in_memory(
-    model: Any, tokenizer: Any, options: DecodingOptions
-) -> tuple[Denoiser, Tokenizer]:
+def _in_memory(model: Any, tokenizer: Any, options: DecodingOptions) -> tuple[Denoiser, Tokenizer]:
     """A denoiser and our tokenizer, from what a program holds."""
     if isinstance(model, Loaded):
         return model.model, tokenizer or model.tokenizer

@@ -10,10 +10,10 @@ from typing import TextIO
 
 from torch import Tensor
 
-from unmask.text.terminal import Painter
 from unmask.decoding.request import Request
 from unmask.decoding.results import Step
 from unmask.text.session import Session
+from unmask.text.terminal import Painter
 
 Run = tuple[str, tuple[str, ...]]  # a text and its styles
 NEW, HOLE, OLD = ("bold", "green"), ("dim",), ()
