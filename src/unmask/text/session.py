@@ -35,7 +35,7 @@ from unmask.rules.plugins import sources_of
 from unmask.text.answers import Answer, decode_requests
 from unmask.text.clock import Clock, Seconds
 from unmask.text.prompts import Prompt, PromptFormat, RenderedPrompt
-from unmask.text.settled import Span
+from unmask.text.settled import RowCanvas, TextReader
 from unmask.trace.recording.record import text_of
 from unmask.trace.recording.tracer import Tracer
 
@@ -172,15 +172,14 @@ class Session:
         options, form = self.changed(changes), self.format(chat, infill=infill)
         asked = form.of_text(prompt) if isinstance(prompt, str) else form.of_messages(prompt)
         request = self.request(replace(asked, seed=options.seed or 0), options)
-        span, spent = Span.of(self.spec, request), Seconds()
+        reader, spent = TextReader(self.tokenizer, self.spec, request), Seconds()
         for step, seconds in Clock().steps(self.model(options), [request], 1, False):
             spent += seconds
-            ids = step.tokens[0, : int(step.lengths[0])].tolist()
-            settled, _ = span.final(ids, int(step.start[0]))
+            canvas = RowCanvas.of(step, 0)
             yield Snapshot(
-                int(step.forward[0]) + 1,
-                self._drawn(ids[span.first : span.last]),
-                self.tokenizer.decode(settled, skip_special=True).rstrip("\ufffd"),
+                canvas.forward,
+                self._drawn(canvas.ids[reader.span.first : reader.span.last]),
+                reader.settled(canvas).text,
                 *(Answer.of(each, self.tokenizer, infill, spent) for each in step.finished),
             )
 
