@@ -75,7 +75,7 @@ def refused(response, status=400):
         ({"messages": USER * 300}, "messages", "at most 256 items"),
         ({"messages": [{"role": "user", "content": "\ud800"}]}, "messages", "valid string"),
         ({"messages": [{"role": "user", "content": "<|mdm_mask|>"}]}, None, "already holds mask"),
-        ({"messages": [{"role": "user", "content": " pig" * 5000}]}, None, "at most 4096"),
+        ({"messages": [{"role": "user", "content": " pig" * 5000}]}, None, "takes at most 4096"),
     ],
     ids=lambda value: str(value)[:60] if isinstance(value, dict) else "",
 )  # fmt: skip

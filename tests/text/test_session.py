@@ -61,9 +61,9 @@ def test_options_are_the_sessions_unless_a_call_changes_them(session):
 
 
 def test_infill_fills_the_masks_of_a_text(session):
-    answer = session.infill("Ann has [MASK*2] pens.", rule="confidence | top(1)")
+    answer = session.infill("[MASK*2] pens", rule="confidence | top(1)")
     assert (answer.nfe, answer.written) == (2, 2)
-    assert answer.text.startswith("Ann has")
+    assert answer.text.endswith(" pens")
     assert "[MASK]" not in answer.text
 
 
