@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from itertools import pairwise
 
 import pytest
 import torch
@@ -73,7 +74,7 @@ def test_a_stream_ends_with_the_answer_and_its_settled_text_only_grows(session):
     assert answer.text == session.generate(PENS, block=8).text
     assert [each.step for each in snapshots] == list(range(1, answer.nfe + 1))
     assert all(each.answer is None for each in snapshots[:-1])
-    for before, after in zip(snapshots, snapshots[1:], strict=False):
+    for before, after in pairwise(snapshots):
         assert after.settled.startswith(before.settled)
         assert after.canvas.count("[MASK]") < before.canvas.count("[MASK]")
     assert snapshots[-1].settled == answer.text
@@ -128,7 +129,7 @@ def test_the_block_of_a_block_causal_model_is_chosen_when_it_is_loaded(tmp_path)
         (lambda: Session(lenght=3), "unknown option 'lenght'; did you mean 'length'"),
         (lambda: Session(temperature=-1), "temperature must be a number >= 0, got -1"),
         (lambda: Session(eos="stopp"), "did you mean 'stop'"),
-        (lambda: Session("no/such/folder"), "no folder"),
+        (lambda: Session("no/such/folder"), "is not a folder"),
         (lambda: Session(tokenizer=object()), "its own tokenizer"),
         (lambda: Session(torch.nn.Linear(1, 1)), "needs its tokenizer"),
         (lambda: Session().generate(PENS, dtype="float16"), "fixed when a session is made"),

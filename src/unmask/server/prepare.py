@@ -9,7 +9,7 @@ from typing import Any
 from unmask.decoding.options import SAMPLING, DecodingOptions
 from unmask.decoding.request import Request
 from unmask.decoding.resolve import Resolved
-from unmask.errors import UnmaskError
+from unmask.errors import RuleError, UnmaskError
 from unmask.server.errors import ApiError, wrong_request
 from unmask.server.limits import RequestLimits, check_rule, check_trail
 from unmask.server.schema import ChatRequest, CompletionRequest
@@ -64,7 +64,6 @@ def prepare(served: ServedModel, body: ChatRequest | CompletionRequest) -> Prepa
         options = _options(served, body)
         try:
             resolved = session.resolve(options, bool(body.infill))
-            check_trail(resolved.settings.rule)
             served.limits.check_size(0, 0 if body.infill else resolved.length)
         except UnmaskError as error:
             raise wrong_request(error) from None
@@ -108,17 +107,18 @@ def _lengths(body: ChatRequest | CompletionRequest) -> dict[str, int]:
 
 def _options(served: ServedModel, body: ChatRequest | CompletionRequest) -> DecodingOptions:
     """The request's options over the server's defaults."""
-    if body.rule is not None:
-        try:
-            check_rule(body.rule)
-        except UnmaskError as error:
-            raise wrong_request(error, "rule") from None
     changes = {name: getattr(body, name) for name in REQUEST_OPTIONS}
     changes["length"] = next(iter(_lengths(body).values()), None)
     try:
-        return served.session.changed(changes)
+        if body.rule is not None:
+            check_rule(body.rule)
+        options = served.session.changed(changes)
+        check_trail(options.parsed_rule)
+    except RuleError as error:
+        raise wrong_request(error, "rule") from None
     except UnmaskError as error:
         raise wrong_request(error) from None
+    return options
 
 
 def _prompts(served: ServedModel, body: ChatRequest | CompletionRequest, seed: int) -> list[Prompt]:
