@@ -218,7 +218,7 @@ def test_a_chat_goes_in_and_text_comes_out(model):
     ("options", "message"),
     [
         ({"rule": "confidenze | top(1)"}, "did you mean 'confidence'"),
-        ({"rule": 5}, "rule must be a text, got 5"),
+        ({"rule": 5}, "rule must be a Rule or its notation, got 5"),
         ({"rule": SWD, "eos": "stop"}, "needs the id of the end token; give eos_id"),
     ],
 )

@@ -145,10 +145,10 @@ def test_draws_are_the_same_on_every_rank_and_differ_between_requests():
     ("options", "said"),
     [
         ({"rule": "confidance | top(1)"}, "did you mean 'confidence'?"),
-        ({"rule": 5}, "rule must be a text, got 5"),
+        ({"rule": 5}, "rule must be a Rule or its notation, got 5"),
         ({"rule": SWD, "treshold": 1}, "unknown option 'treshold'"),
         ({"rule": SWD, "eos": "last"}, "give eos_id"),
-        ({"rule": SWD, "temperature": "hot"}, "temperature must be a number, got 'hot'"),
+        ({"rule": SWD, "temperature": "hot"}, "temperature must be a number >= 0, got 'hot'"),
         ({}, "rule is missing; give for example"),
     ],
 )

@@ -200,8 +200,8 @@ class TakesLogits(transformers.generation.streamers.BaseStreamer):
     [
         ({"rule": "confidenze | top(1)"}, "did you mean 'confidence'"),
         ({"blokc": 4}, "unknown argument of generate 'blokc'; did you mean 'block'"),
-        ({"block": 0}, "block must be >= 1"),
-        ({"eos": "never"}, "unknown EOS policy 'never'"),
+        ({"block": 0}, "block must be a whole number >= 1 or 'full', got 0"),
+        ({"eos": "never"}, "eos must be one of keep, suppress"),
         ({"seed": "x"}, "seed must be a whole number >= 0, got 'x'"),
         ({"shift": 1}, "shift must be true or false, got 1"),
         ({"num_beams": 4}, "decoding by a rule does not support num_beams"),
