@@ -21,7 +21,7 @@ def cli_page() -> Iterator[str]:
     from unmask.cli import COMMANDS, parser
 
     yield "# The command line\n"
-    yield "Results go to stdout, messages to stderr. A wrong call prints one line, with exit code 2."
+    yield "Results go to stdout, messages to stderr. Wrong calls print one line, with exit code 2."
     yield "`python tools/pages.py` makes this page from the output of `--help`.\n"
     top = parser()
     yield f"```\n{top.format_help().strip()}\n```"
