@@ -169,7 +169,7 @@ def test_options_of_lm_eval_pass_through(tmp_path):
         (["--model_args", "guidance=high"], "guidance must be a number >= 0, got 'high'"),
         (["--model_args", "check_greedy=2"], "check_greedy must be true or false, got 2"),
         (["--model_args", "eos=never"], "unknown EOS policy 'never'"),
-        (["--model_args", "pretrained=/no/such"], "'/no/such' is no folder"),
+        (["--model_args", "pretrained=/no/such"], "'/no/such' is not a folder"),
         (["--batch_size", "auto"], "batch_size must be a whole number >= 1, got 'auto'"),
         (["--device", "tpu"], "device 'tpu' cannot be used"),
         (["--gen_kwargs", "num_beams=4"], "the task's generation has num_beams=4"),

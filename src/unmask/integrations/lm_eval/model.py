@@ -22,7 +22,7 @@ from unmask.errors import RequestError
 from unmask.integrations.lm_eval.generation import GeneratedText, TextRequest, generations
 from unmask.integrations.lm_eval.options import GenerationArguments, ModelArguments
 from unmask.integrations.lm_eval.ranks import Ranks
-from unmask.studies.likelihood import Pair, log_likelihoods, would_write
+from unmask.studies.likelihood import Continuation, log_likelihoods, would_write
 from unmask.text.jsonl import sha_of
 
 log = logging.getLogger(__name__)
@@ -200,7 +200,8 @@ class UnmaskLM(TemplateLM):  # type: ignore[misc]
     ) -> list[tuple[float, bool]]:
         """Log-likelihoods by LLaDA's estimator, and whether the rule would write the target."""
         pairs = [
-            Pair(self._fitting(context, len(target)), target) for _, context, target in requests
+            Continuation(self._fitting(context, len(target)), target)
+            for _, context, target in requests
         ]
         answers: dict[int, tuple[float, bool]] = {}
         order = longest_first([len(pair.prefix) + len(pair.target) for pair in pairs])
@@ -227,12 +228,12 @@ class UnmaskLM(TemplateLM):  # type: ignore[misc]
                 bar.update()
         return sums
 
-    def _windows(self, text: str) -> list[Pair]:
+    def _windows(self, text: str) -> list[Continuation]:
         ids, longest = self.tok_encode(text), (self.max_length or LONGEST) - 1
         windows = get_rolling_token_windows(ids, self.prefix_token_id, longest, 1)
-        return [Pair(*make_disjoint_window(window)) for window in windows]
+        return [Continuation(*make_disjoint_window(window)) for window in windows]
 
-    def _estimates(self, pairs: Sequence[Pair]) -> Iterator[float]:
+    def _estimates(self, pairs: Sequence[Continuation]) -> Iterator[float]:
         if self.options.cache != "none":
             raise RequestError(
                 f"cache={self.options.cache} works for generated texts only, not for "
@@ -241,7 +242,7 @@ class UnmaskLM(TemplateLM):  # type: ignore[misc]
         options = self.options
         return log_likelihoods(self.model, pairs, options.mc_num, options.seed, options.batch_size)
 
-    def _written(self, pairs: Sequence[Pair]) -> list[bool]:
+    def _written(self, pairs: Sequence[Continuation]) -> list[bool]:
         if not self.options.check_greedy:
             return [False] * len(pairs)
         options = self.options
