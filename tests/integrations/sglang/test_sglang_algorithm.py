@@ -180,9 +180,9 @@ def test_the_commands_of_the_page_are_what_sglangs_own_parser_takes():
     commands = [line for line in page.splitlines() if line.startswith("python -m sglang")]
     assert len(commands) == 2
     for command in commands:
-        found = prepare_server_args(shlex.split(command)[3:])
-        assert found.dllm_algorithm == NAME
-        assert found.dllm_algorithm_config == "rule.yaml"
+        server_args = prepare_server_args(shlex.split(command)[3:])
+        assert server_args.dllm_algorithm == NAME
+        assert server_args.dllm_algorithm_config == "rule.yaml"
 
 
 def test_the_bench_compares_equal_decisions():
