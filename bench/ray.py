@@ -22,7 +22,7 @@ from unmask.lab.ray.join import Cluster, joined
 from unmask.lab.sweep.grid import sweep_of
 from unmask.lab.sweep.plan import Work, plan
 from unmask.lab.sweep.run import run as run_sweep
-from unmask.lab.sweep.run_options import Options
+from unmask.lab.sweep.run_options import RunOptions
 from unmask.lab.sweep.store import Store
 
 RULE = "confidence | swd(5) | eb(0.1)"
@@ -66,7 +66,7 @@ def measured(work: Work, cluster: Cluster | None) -> tuple[float, dict[str, Any]
     times = Times()
     with tempfile.TemporaryDirectory() as folder, Tools() as tools:
         file = Path(folder) / "store.sqlite"
-        run_sweep([work], Options(file, cluster=cluster), tools, times)
+        run_sweep([work], RunOptions(file, cluster=cluster), tools, times)
         with Store(file) as store:
             rows = store.rows(work.trial)
     return times.pace, {

@@ -21,10 +21,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from unmask.lab.sandbox import Limits, Program, Sandbox, Verdict, used_names
+from unmask.lab.sandbox import Program, ProgramLimits, Sandbox, Verdict, used_names
 from unmask.lab.sandbox.backends import ENVIRONMENT, FLAGS, interpreter
 
-PATIENT = Limits(wall=180, cpu=60)
+PATIENT = ProgramLimits(wall=180, cpu=60)
 SLOW = {"mbpp/123"}  # its reference needs more CPU time than any sensible limit
 PLAIN = """
 import json, random, resource, sys
@@ -102,7 +102,7 @@ def mutants(
     }
 
 
-def passes_plainly(program: Program, limits: Limits) -> bool:
+def passes_plainly(program: Program, limits: ProgramLimits) -> bool:
     """Whether code and tests run to their end in one plain process."""
     job = json.dumps([program.code, program.tests, {"cpu": limits.cpu, "memory": limits.memory}])
     try:

@@ -24,7 +24,7 @@ from bench.clocked import Clocked
 from bench.common import llada_shaped
 from bench.measure import Bench, Column, Row, Taken, least, main, side_by_side
 from unmask import Rule, Settings, Step, decode_steps, prompt_request
-from unmask.decoding.kl_clock import Divided
+from unmask.decoding.kl_clock import KLClock
 from unmask.models.denoiser import Denoiser
 from unmask.models.pretrained import Pretrained
 
@@ -57,13 +57,13 @@ SHORT = Size(shapes=(Shape(8, 512, 4096), Shape(8, 512)), length=64, forwards=16
 
 
 def steps(
-    model: Denoiser, size: Size, block: int | None, lam: float, divided: Divided | None = None
+    model: Denoiser, size: Size, block: int | None, lam: float, clock: KLClock | None = None
 ) -> Iterator[Step]:
     """One decode, step by step."""
     rule = Rule.parse(f"confidence | swd({lam:g}) | static({size.forwards})")
     prompt = [token % 50 for token in range(size.prompt)]
     request = prompt_request(model.spec, prompt, size.length, Settings(rule, block))
-    return decode_steps(model, [request], **({"reducer": divided} if divided else {}))
+    return decode_steps(model, [request], **({"reducer": clock} if clock else {}))
 
 
 def run(short: bool = False, size: Size | None = None) -> list[Row]:
@@ -127,10 +127,10 @@ def _head_share(model: Pretrained) -> float:
 
 
 def _kl_share(model: Pretrained, size: Size, block: int | None) -> float:
-    divided, begin = Divided(), perf_counter()
-    for _ in steps(model, size, block, 5.0, divided):
+    clock, begin = KLClock(), perf_counter()
+    for _ in steps(model, size, block, 5.0, clock):
         pass
-    whole, spent = perf_counter() - begin, divided.spent()
+    whole, spent = perf_counter() - begin, clock.spent()
     return spent.kl / (whole - spent.probes)
 
 

@@ -17,7 +17,7 @@ from unmask.lab.ray.join import Cluster, address_of
 from unmask.lab.sweep.grid import sweep_of
 from unmask.lab.sweep.plan import plan
 from unmask.lab.sweep.run import run
-from unmask.lab.sweep.run_options import Options
+from unmask.lab.sweep.run_options import RunOptions
 from unmask.lab.sweep.tables import plain_table
 
 SWEEP = {
@@ -32,7 +32,7 @@ SWEEP = {
 def main(store: Path) -> None:
     """Decode on two workers, grade here, and print what was found."""
     works = plan(sweep_of(SWEEP, "example", {}, "this example").settings, data=None)
-    options = Options(store, cluster=Cluster(address_of(""), workers=2))
+    options = RunOptions(store, cluster=Cluster(address_of(""), workers=2))
     with Tools() as tools, progress() as bars:
         run(works, options, tools, bars)
     print("\n".join(plain_table(store, [work.trial for work in works])))

@@ -14,7 +14,8 @@ from torch.nn.functional import pad
 from unmask.conformance.units import plain_view
 from unmask.decoding.results import Result
 from unmask.kernels.reduce import Previous, reduce
-from unmask.models import Canvas, Hidden, LookupDenoiser, ModelSpec
+from unmask.models.denoiser import Canvas, Hidden, ModelSpec
+from unmask.models.toys.lookup import LookupDenoiser
 from unmask.rules.registry import Kind, kinds, notation
 from unmask.rules.view import ABSENT, BOTH_KL, Progress, Scores, View
 

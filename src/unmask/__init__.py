@@ -9,16 +9,20 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from unmask.decoding.loop import Batch, decode, decode_many, decode_steps, infill
+    from unmask.decoding.api import decode, decode_many, infill
+    from unmask.decoding.loop import Batch, decode_steps
+    from unmask.decoding.options import DecodingOptions
     from unmask.decoding.request import Request, Settings, infill_request, prompt_request
     from unmask.decoding.results import Result, Step
     from unmask.decoding.sampling import Sampling
     from unmask.errors import ModelError, RequestError, RuleError, UnknownName, UnmaskError
-    from unmask.models import Canvas, Denoiser, Guided, Hidden, ModelSpec, from_function
     from unmask.models.caches import Cached
+    from unmask.models.denoiser import Canvas, Denoiser, Hidden, ModelSpec
+    from unmask.models.function import from_function
     from unmask.models.load import Loaded, load
     from unmask.models.tokenizer import Tokenizer
     from unmask.models.transformers_model import wrap
+    from unmask.models.wrappers.guided import Guided
     from unmask.rules.registry import modulator, score, selection
     from unmask.rules.rule import Decision, Rule
     from unmask.rules.select import best_first, first_in
@@ -31,6 +35,7 @@ __all__ = [
     "Cached",
     "Canvas",
     "Decision",
+    "DecodingOptions",
     "Denoiser",
     "Guided",
     "Hidden",
@@ -69,16 +74,20 @@ __all__ = [
 ]
 
 _HOMES = {
-    "decoding.loop": ("Batch", "decode", "decode_many", "decode_steps", "infill"),
+    "decoding.api": ("decode", "decode_many", "infill"),
+    "decoding.loop": ("Batch", "decode_steps"),
+    "decoding.options": ("DecodingOptions",),
     "decoding.request": ("Request", "Settings", "infill_request", "prompt_request"),
     "decoding.results": ("Result", "Step"),
     "decoding.sampling": ("Sampling",),
     "errors": ("ModelError", "RequestError", "RuleError", "UnknownName", "UnmaskError"),
-    "models": ("Canvas", "Denoiser", "Guided", "Hidden", "ModelSpec", "from_function"),
     "models.caches": ("Cached",),
+    "models.denoiser": ("Canvas", "Denoiser", "Hidden", "ModelSpec"),
+    "models.function": ("from_function",),
     "models.load": ("Loaded", "load"),
     "models.tokenizer": ("Tokenizer",),
     "models.transformers_model": ("wrap",),
+    "models.wrappers.guided": ("Guided",),
     "rules.registry": ("modulator", "score", "selection"),
     "rules.rule": ("Decision", "Rule"),
     "rules.select": ("best_first", "first_in"),

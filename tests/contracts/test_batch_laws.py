@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from tests.helpers import EOS, LENGTH, outcome, pair_texts, random_lookup, rule_texts
 from unmask import Batch, Rule, Sampling, Settings, decode, decode_many, prompt_request
-from unmask.decoding.request import Eos
-from unmask.models import Noisy
+from unmask.decoding.options import Eos
+from unmask.models.wrappers.noisy import Noisy
 
 LONGEST = 8
 PLAIN = (Phase.explicit, Phase.generate)  # to shrink a failing run takes long and says little

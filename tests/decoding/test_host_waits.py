@@ -16,10 +16,11 @@ from torch.overrides import TorchFunctionMode
 
 from tests.helpers import rule_texts
 from unmask import Cached, Rule, Sampling, Settings, decode_steps, prompt_request
-from unmask.models import Guided, ModelSpec
 from unmask.models.architecture import Architecture
+from unmask.models.denoiser import ModelSpec
 from unmask.models.pretrained import Pretrained
 from unmask.models.transformer import Transformer
+from unmask.models.wrappers.guided import Guided
 from unmask.trace import record
 
 ARCH = Architecture(

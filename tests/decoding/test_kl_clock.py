@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from unmask import Rule, Settings, decode_steps, from_function, prompt_request
-from unmask.decoding.kl_clock import EVERY, Divided, Lap
+from unmask.decoding.kl_clock import EVERY, KLClock, Lap
 from unmask.kernels.reduce import Previous, reduce
 
 KL = frozenset({"prev_cur"})
@@ -41,37 +41,37 @@ def past(seed=1, rows=3):
 
 
 def test_the_kl_is_what_a_pass_without_it_saves(passes):
-    divided = Divided()
-    divided(logits(), past(), KL, False)
-    assert divided.spent() == (3.0, 2.0)
-    divided(logits(), past(), KL, False)
-    divided(logits(), past(), KL, False)
-    kl, probes = divided.spent()
+    clock = KLClock()
+    clock(logits(), past(), KL, False)
+    assert clock.spent() == (3.0, 2.0)
+    clock(logits(), past(), KL, False)
+    clock(logits(), past(), KL, False)
+    kl, probes = clock.spent()
     assert (kl, probes) == (pytest.approx(6.0), 0.0)
-    assert divided.spent() == (0.0, 0.0)
+    assert clock.spent() == (0.0, 0.0)
 
 
 def test_one_pass_of_sixteen_is_made_again(passes):
-    divided = Divided()
+    clock = KLClock()
     for _ in range(2 * EVERY + 1):
-        divided(logits(), past(), KL, False)
+        clock(logits(), past(), KL, False)
     assert passes.made.count(False) == 3
     assert passes.made.index(False) == 1
 
 
 def test_a_pass_without_a_kl_is_not_timed_and_one_without_a_past_not_repeated(passes):
-    divided = Divided()
-    divided(logits(), past(), frozenset(), False)
-    divided(logits(), None, KL, False)
+    clock = KLClock()
+    clock(logits(), past(), frozenset(), False)
+    clock(logits(), None, KL, False)
     assert passes.made == [False, True]
-    assert divided.spent() == (0.0, 0.0)
+    assert clock.spent() == (0.0, 0.0)
 
 
 def test_the_statistics_are_those_of_reduce():
-    divided = Divided()
+    clock = KLClock()
     for seed in range(3):
         now, then = logits(seed), past(seed + 1)
-        found, expected = divided(now, then, KL, False), reduce(now, then, KL)
+        found, expected = clock(now, then, KL, False), reduce(now, then, KL)
         for name, value in vars(expected).items():
             assert torch.equal(getattr(found, name), value), name
 
@@ -85,13 +85,13 @@ def test_a_decode_is_the_same_with_it():
     model = from_function(model_of, mask_id=0, vocab_size=V)
     settings = Settings(Rule.parse("confidence | swd(5) | eb(0.5)"))
     request = prompt_request(model.spec, [1, 2], 6, settings)
-    divided = Divided()
+    clock = KLClock()
     canvases = [
         [step.tokens.tolist() for step in decode_steps(model, [request], **more)]
-        for more in ({}, {"reducer": divided})
+        for more in ({}, {"reducer": clock})
     ]
     assert canvases[0] == canvases[1]
-    assert divided.spent().probes > 0
+    assert clock.spent().probes > 0
 
 
 class Event:

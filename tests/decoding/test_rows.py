@@ -30,7 +30,7 @@ from unmask import (
     prompt_request,
     selection,
 )
-from unmask.models import Hidden
+from unmask.models.denoiser import Hidden
 
 TOP = "confidence | top(1)"
 

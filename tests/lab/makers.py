@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from unmask.lab.sweep.store import Ask
+from unmask.lab.sweep.store import AskedExample
 from unmask.lab.sweep.trial import Trial
 
 
@@ -43,4 +43,4 @@ def answer(**changes):
 
 def asks(count):
     """Examples by name."""
-    return [Ask(f"{number:03}", f"sha{number}") for number in range(count)]
+    return [AskedExample(f"{number:03}", f"sha{number}") for number in range(count)]

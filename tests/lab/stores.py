@@ -12,7 +12,7 @@ from unmask.lab.report.gather import Machine, Results
 from unmask.lab.report.rule_columns import read
 from unmask.lab.summary import Summary
 from unmask.lab.sweep.grid import spelled_out
-from unmask.lab.sweep.store import Row, Store
+from unmask.lab.sweep.store import Store, StoredExample
 
 HERE = {
     "unmask": "0.1.0",
@@ -67,7 +67,7 @@ def rows_of(outcomes, grader="words 1", worker=1, asked=None):
     found = []
     for ask, (right, *compat, counters) in zip(asked or asks(len(outcomes)), outcomes, strict=True):
         grade = {"acc": right, "acc_compat": compat[0] if compat else right}
-        found.append(Row(ask, answer(**counters), grade, grader, worker))
+        found.append(StoredExample(ask, answer(**counters), grade, grader, worker))
     return found
 
 

@@ -7,12 +7,12 @@ import pytest
 from tests.lab.makers import answer, asks, trial
 from unmask.errors import LabError
 from unmask.lab.summary import Comparison, Summary, why_not
-from unmask.lab.sweep.store import Ask, Row
+from unmask.lab.sweep.store import AskedExample, StoredExample
 
 
 def summary(solved, asked=None, grader="words 1", **changes):
     rows = [
-        Row(ask, answer(), {"acc": right, "acc_compat": False}, grader, 1)
+        StoredExample(ask, answer(), {"acc": right, "acc_compat": False}, grader, 1)
         for ask, right in zip(asked or asks(len(solved)), solved, strict=True)
     ]
     return Summary.of(trial(**changes), rows)
@@ -28,8 +28,8 @@ def test_accuracy_comes_with_its_interval_and_its_twin():
 
 def test_rates_are_given_as_mean_of_ratios_and_as_ratio_of_sums():
     rows = [
-        Row(asks(2)[0], answer(tokens=10, nfe_eos=10), {"acc": True}, "", 1),
-        Row(asks(2)[1], answer(tokens=20, nfe_eos=5), {"acc": True}, "", 1),
+        StoredExample(asks(2)[0], answer(tokens=10, nfe_eos=10), {"acc": True}, "", 1),
+        StoredExample(asks(2)[1], answer(tokens=20, nfe_eos=5), {"acc": True}, "", 1),
     ]
     rates = Summary.of(trial(), rows).rates
     assert rates["effective"] == 2.5
@@ -38,7 +38,7 @@ def test_rates_are_given_as_mean_of_ratios_and_as_ratio_of_sums():
 
 
 def test_ungraded_examples_do_not_count():
-    rows = [Row(ask, answer(), None, None, 1) for ask in asks(2)]
+    rows = [StoredExample(ask, answer(), None, None, 1) for ask in asks(2)]
     with pytest.raises(LabError, match="no graded example"):
         Summary.of(trial(), rows)
 
@@ -55,9 +55,12 @@ def test_trials_are_compared_example_by_example():
         (summary([True], length=64), "the length is 32 in one and 64 in the other"),
         (summary([True], task="code"), "the task is words in one and code in the other"),
         (summary([True, True]), "1 examples, such as 001, were decoded in one of them only"),
-        (summary([True], [Ask("000", "x")], preset="paper"), "the prompt of 000 differs"),
+        (summary([True], [AskedExample("000", "x")], preset="paper"), "the prompt of 000 differs"),
         (summary([True], grader="words 2"), "different versions of the grader"),
-        (summary([True, True], [Ask("000", "x"), Ask("000", "y")]), "two wordings of the prompt"),
+        (
+            summary([True, True], [AskedExample("000", "x"), AskedExample("000", "y")]),
+            "two wordings of the prompt",
+        ),
     ],
 )
 def test_what_is_not_alike_is_not_compared(other, reason):

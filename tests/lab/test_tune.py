@@ -11,8 +11,8 @@ from unmask.errors import LabError
 from unmask.lab.benchmarks import benchmark
 from unmask.lab.grading import Tools
 from unmask.lab.sweep.grid import Setting
-from unmask.lab.sweep.run import Options
-from unmask.lab.tune import Candidate, candidates, curves, halving, split
+from unmask.lab.sweep.run import RunOptions
+from unmask.lab.tune import Arm, candidates, curves, halving, split
 from unmask.lab.tune_run import Tuner
 from unmask.rules.rule import Rule
 
@@ -80,13 +80,9 @@ def test_tuning_on_the_embedded_model_tells_its_choice_and_its_regret(tmp_path):
     said = []
     usual = Setting("embedded", "copy", "", None, 16, None, "none", 0)
     calibration, held_out = split(benchmark("copy").load(), 8)
-    grid = [
-        Candidate("confidence", lam, "eb", knob, "full")
-        for lam in (0.0, 5.0)
-        for knob in (0.1, 2.0)
-    ]
+    grid = [Arm("confidence", lam, "eb", knob, "full") for lam in (0.0, 5.0) for knob in (0.1, 2.0)]
     with Tools() as tools:
-        options = Options(tmp_path / "store.sqlite")
+        options = RunOptions(tmp_path / "store.sqlite")
         tuner = Tuner(usual, calibration, 24, options, tools, Counter(), said.append)
         winner = tuner.by_forwards(grid, 16)
         tuner.report(winner, held_out[:4], grid, 16)
@@ -100,9 +96,9 @@ def test_tuning_on_the_embedded_model_tells_its_choice_and_its_regret(tmp_path):
 def test_nothing_fast_enough_is_said(tmp_path):
     usual = Setting("embedded", "copy", "", None, 16, None, "none", 0)
     calibration, _ = split(benchmark("copy").load(), 2)
-    grid = [Candidate("confidence", lam, "eb", 0.005, "full") for lam in (0.0, 5.0)]
+    grid = [Arm("confidence", lam, "eb", 0.005, "full") for lam in (0.0, 5.0)]
     with Tools() as tools:
-        options = Options(tmp_path / "store.sqlite")
+        options = RunOptions(tmp_path / "store.sqlite")
         tuner = Tuner(usual, calibration, 4, options, tools, Counter(), lambda line: None)
         with pytest.raises(LabError, match=r"no setting stays within 0\.5 forwards"):
             tuner.by_forwards(grid, 0.5)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import pytest
 import torch
@@ -24,6 +25,8 @@ from tests.models.makers import (
     write_tokenizer,
 )
 from unmask import Loaded, ModelError, UnmaskError, decode, load
+from unmask.models.describe import describe
+from unmask.models.load import load_described
 
 # Special tokens
 
@@ -222,6 +225,19 @@ def test_a_head_beside_a_tied_embedding_is_not_read(tmp_path):
     tensors = load_file(file)
     save_file({**tensors, "lm_head.weight": torch.zeros(3, 3)}, file)
     assert load(folder).model.arch.tied
+
+
+def test_a_described_folder_is_not_read_again(tmp_path, monkeypatch):
+    description = describe(make(tmp_path, "sdar"), mask_id=7, block=8)
+    monkeypatch.setattr(Path, "read_text", None)  # neither config.json nor the tokenizer's files
+    model, tokenizer = load_described(description, dtype="bfloat16")
+    assert (model.spec, model.dtype) == (description.spec, torch.bfloat16)
+    assert tokenizer is description.tokenizer
+
+
+def test_the_words_for_dtypes_and_caches_import_no_torch():
+    code = "import sys, unmask.models.words; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def test_loading_a_model_imports_no_compiler():

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import pytest
 
 from tests.checkpoints import BOS, MASK, make_llada
-from unmask.decoding.loop import decode
+from unmask.decoding.api import decode
 from unmask.decoding.request import Settings
 from unmask.errors import RequestError
 from unmask.kernels.reduce import reduce
@@ -14,7 +14,8 @@ from unmask.models.wrappers.timed import Timed
 from unmask.rules.rule import Rule
 from unmask.rules.scores import confidence
 from unmask.rules.select import TopK
-from unmask.text.answers import Format, Seconds, encode_masks, generate
+from unmask.text.answers import Format, encode_masks, generate
+from unmask.text.clock import Clock, Seconds
 
 SETTINGS = Settings(Rule.parse("confidence | top(2)"))
 
@@ -24,7 +25,7 @@ def loaded(tmp_path_factory):
     return load(make_llada(tmp_path_factory.mktemp("models") / "tiny"))
 
 
-class Clock:
+class FakeTime:
     """Time that passes only when it is told to."""
 
     def __init__(self):
@@ -36,8 +37,8 @@ class Clock:
 
 @pytest.fixture
 def clock(monkeypatch):
-    clock = Clock()
-    monkeypatch.setattr("unmask.text.answers.perf_counter", clock)
+    clock = FakeTime()
+    monkeypatch.setattr("unmask.text.clock.perf_counter", clock)
     monkeypatch.setattr("unmask.models.wrappers.timed.perf_counter", clock)
     monkeypatch.setattr("unmask.decoding.kl_clock.perf_counter", clock)
     return clock
@@ -63,7 +64,7 @@ class Slow:
 class Pondering:
     """A selection that takes half a second."""
 
-    clock: Clock
+    clock: FakeTime
 
     def __call__(self, view, scores):
         self.clock.now += 0.5
@@ -104,7 +105,7 @@ def test_the_time_of_the_model_is_not_the_decisions_and_the_readers_is_nobodys(l
     settings = Settings(Rule(confidence, Pondering(clock)))
     request = Format().of_text("Hello").request(loaded.tokenizer, loaded.model.spec, settings, 8)
     slow = Slow(loaded.model, clock)
-    _, answer = next(generate(slow, loaded.tokenizer, [request], on_step=read))
+    _, answer = next(generate(slow, loaded.tokenizer, [request], on_step=read, clock=Clock()))
     assert answer.nfe == 4
     assert answer.seconds == Seconds(model=4 * 6.0, decision=4 * 0.5)
     assert answer.seconds.total == 26.0
@@ -117,9 +118,16 @@ def test_rows_of_a_batch_share_the_time_of_their_forwards(loaded, clock):
         for text, length in (("Hello", 4), ("Good morning", 12))
     ]
     slow = Slow(loaded.model, clock)
-    seconds = {key: answer.seconds for key, answer in generate(slow, loaded.tokenizer, requests, 2)}
+    answers = generate(slow, loaded.tokenizer, requests, 2, clock=Clock())
+    seconds = {key: answer.seconds for key, answer in answers}
     assert seconds[0] == Seconds(2 * 6.0 / 2, 2 * 0.5 / 2)
     assert seconds[1] == Seconds(2 * 6.0 / 2 + 4 * 6.0, 2 * 0.5 / 2 + 4 * 0.5)
+
+
+def test_without_a_clock_nothing_is_timed(loaded, clock):
+    request = Format().of_text("Hello").request(loaded.tokenizer, loaded.model.spec, SETTINGS, 8)
+    _, answer = next(generate(Slow(loaded.model, clock), loaded.tokenizer, [request]))
+    assert answer.seconds == Seconds()
 
 
 def test_the_kl_is_a_part_of_the_decision_and_its_measurement_of_nothing(
@@ -132,7 +140,7 @@ def test_the_kl_is_a_part_of_the_decision_and_its_measurement_of_nothing(
     monkeypatch.setattr("unmask.decoding.kl_clock.reduce", passing)
     settings = Settings(Rule.parse("confidence | swd(5) | top(2)"))
     request = Format().of_text("Hello").request(loaded.tokenizer, loaded.model.spec, settings, 8)
-    _, answer = next(generate(loaded.model, loaded.tokenizer, [request]))
+    _, answer = next(generate(loaded.model, loaded.tokenizer, [request], clock=Clock()))
     assert answer.nfe == 4
     assert answer.seconds.decision == 4 * 5.0
     assert answer.seconds.kl == pytest.approx(3 * 3.0)  # the first forward has no past

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from unmask.lab.benchmarks import Benchmark
     from unmask.lab.grading import Judge, Tools
     from unmask.lab.sweep.plan import Work
-    from unmask.lab.sweep.run_options import Options, Progress
+    from unmask.lab.sweep.run_options import ProgressListener, RunOptions
 
 STORE = Path("unmask-lab.sqlite")
 
@@ -60,11 +60,11 @@ def add_cluster(group: argparse._ArgumentGroup) -> None:
     )  # fmt: skip
 
 
-def options_of(arguments: argparse.Namespace) -> Options:
+def options_of(arguments: argparse.Namespace) -> RunOptions:
     """Checked."""
     import torch
 
-    from unmask.lab.sweep.run_options import Options
+    from unmask.lab.sweep.run_options import RunOptions
     from unmask.models.load import usable_device
 
     for name in ("batch_size", "workers"):
@@ -85,19 +85,19 @@ def options_of(arguments: argparse.Namespace) -> Options:
         names = names * arguments.workers
     traces = getattr(arguments, "trace", None)
     imports = tuple(arguments.imports)
-    return Options(
+    return RunOptions(
         arguments.store, tuple(names), arguments.batch_size, arguments.data, traces, None, imports
     )
 
 
-def _on_cluster(arguments: argparse.Namespace) -> Options:
+def _on_cluster(arguments: argparse.Namespace) -> RunOptions:
     from unmask.lab.ray.join import Cluster, address_of
-    from unmask.lab.sweep.run_options import Options
+    from unmask.lab.sweep.run_options import RunOptions
 
     cluster = Cluster(address_of(arguments.ray), arguments.workers, arguments.device)
     traces = getattr(arguments, "trace", None)
     imports = tuple(arguments.imports)
-    return Options(
+    return RunOptions(
         arguments.store, (), arguments.batch_size, arguments.data, traces, cluster, imports
     )
 
@@ -169,7 +169,7 @@ def title_of(work: Work) -> str:
 
 
 @contextmanager
-def progress() -> Iterator[Progress]:
+def progress() -> Iterator[ProgressListener]:
     """Bars in a terminal that has them, else a line per trial."""
     if not sys.stderr.isatty():
         yield Quiet()

@@ -68,9 +68,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _model(trace: Trace, arguments: argparse.Namespace) -> tuple[Denoiser, Tokenizer]:
     """Load the trace's model as it was loaded then."""
     from unmask.models.fingerprint import fingerprint
-    from unmask.models.load import find_folder
-    from unmask.models.tokenizer import Tokenizer
-    from unmask.text.source import Source
+    from unmask.models.source import ModelSource
 
     kept: dict[str, Any] = trace.header["model"]
     if "path" not in kept and arguments.model is None:
@@ -78,15 +76,15 @@ def _model(trace: Trace, arguments: argparse.Namespace) -> tuple[Denoiser, Token
             f"{trace.name} does not say where its model is; give --model, or use "
             "unmask.trace.recording.replay.replay(trace, model) in Python"
         )
-    known = {field.name for field in fields(Source)}
-    source = Source(**{"path": "", **{k: v for k, v in kept.items() if k in known}})
+    known = {field.name for field in fields(ModelSource)}
+    source = ModelSource(**{"path": "", **{k: v for k, v in kept.items() if k in known}})
     source = replace(
         source, path=arguments.model or source.path, device=arguments.device or source.device
     )
-    folder = find_folder(source.path)
-    if kept.get("weights") not in (None, fingerprint(folder)):
+    description = source.describe()
+    if kept.get("weights") not in (None, fingerprint(description.folder)):
         warnings.warn(f"{source.path} has other weights than the model of the trace", stacklevel=2)
-    return source.load(), Tokenizer.load(folder)
+    return source.load(description), description.tokenizer
 
 
 def _tell(old: Trace, new: Trace, arguments: argparse.Namespace) -> int:

@@ -168,6 +168,7 @@ def _prompt(given: str | None) -> str:
 def _one(job: Job, text: str, arguments: argparse.Namespace) -> None:
     from unmask.cli.terminal import has_colour
     from unmask.text.answers import generate
+    from unmask.text.clock import Clock
     from unmask.text.watch import Watch
     from unmask.trace.recording.files import together
 
@@ -176,7 +177,7 @@ def _one(job: Job, text: str, arguments: argparse.Namespace) -> None:
     watch = Watch(tokenizer, spec, request, sys.stdout, has_colour()) if arguments.watch else None
     with _traced(job, [request], arguments) as traces:
         see = together(watch, traces)
-        answers = generate(job.load(), tokenizer, [request], 1, see, traces is not None)
+        answers = generate(job.load(), tokenizer, [request], 1, see, traces is not None, Clock())
         _, answer = next(answers)
     if watch is not None:
         watch.close()
@@ -205,6 +206,7 @@ def _summary(answer: Answer) -> str:
 
 def _many(job: Job, arguments: argparse.Namespace) -> None:
     from unmask.text.answers import generate
+    from unmask.text.clock import Clock
     from unmask.text.jsonl import AnswerFile, write
 
     lines = _lines(job, arguments)
@@ -220,8 +222,8 @@ def _many(job: Job, arguments: argparse.Namespace) -> None:
             return
         with _traced(job, todo, arguments, missing) as traces:
             model, kept = job.load(), traces is not None
-            size = arguments.batch_size
-            for key, answer in generate(model, job.shape.tokenizer, todo, size, traces, kept):
+            size, tokenizer = arguments.batch_size, job.shape.tokenizer
+            for key, answer in generate(model, tokenizer, todo, size, traces, kept, Clock()):
                 line = lines[missing[key]]
                 record = job.record(answer, line.prompt.seed)
                 write(stream, {"id": line.id, "asked": line.sha, **record})

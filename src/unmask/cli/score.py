@@ -14,7 +14,7 @@ from unmask.cli.lab_options import judge_of
 if TYPE_CHECKING:
     from unmask.lab.benchmarks import Benchmark
     from unmask.lab.grading import Scorer, Tools
-    from unmask.lab.grading.generations import Generation, Generations
+    from unmask.lab.grading.generations import GeneratedText, Generations
     from unmask.lab.grading.graded_texts import Marked
 
 
@@ -99,7 +99,7 @@ def _marked(
 ) -> Iterator[Marked]:
     from unmask.lab.grading import Response, score
 
-    def response(each: Generation) -> Response:
+    def response(each: GeneratedText) -> Response:
         if preset is None:
             return Response(each.text)
         return benchmark.response(each.example, each.text, preset)

@@ -19,7 +19,9 @@ from unmask.decoding.loop import decode_steps
 from unmask.decoding.request import prompt_request
 from unmask.decoding.results import Step
 from unmask.errors import UnmaskError
-from unmask.models import Denoiser, Guided, LookupDenoiser, ModelSpec
+from unmask.models.denoiser import Denoiser, ModelSpec
+from unmask.models.toys.lookup import LookupDenoiser
+from unmask.models.wrappers.guided import Guided
 
 MASK, VOCABULARY = 60, 61  # of the toy denoisers
 DTYPES = (torch.float64, torch.float32)

@@ -16,7 +16,9 @@ from torch import Tensor
 from unmask.conformance.report import Report
 from unmask.decoding.sampling import gumbel_max
 from unmask.kernels.reduce import Previous, reduce
-from unmask.models import Canvas, LookupDenoiser, ModelSpec, from_function
+from unmask.models.denoiser import Canvas, ModelSpec
+from unmask.models.function import from_function
+from unmask.models.toys.lookup import LookupDenoiser
 from unmask.rules.registry import kind_named
 from unmask.rules.schedules import Static, Timesteps
 from unmask.rules.stability import Stability

@@ -1,4 +1,4 @@
-"""The pass over the logits with its time divided: how much of it the KL takes."""
+"""The pass over the logits with its time clock: how much of it the KL takes."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Lap:
         return moment
 
 
-class Divided:
+class KLClock:
     """`reduce` unchanged, with the seconds that its KL adds to it.
 
     One pass makes the KL along with the rest, so it has no time of its own. The first pass with a

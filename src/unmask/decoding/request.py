@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal, get_args
 
 import torch
 from torch import Tensor
 
+from unmask.decoding.options import EOS_POLICIES, MOST, Eos
 from unmask.decoding.sampling import Sampling
 from unmask.errors import RequestError, UnknownName
 from unmask.models.denoiser import ModelSpec
 from unmask.rules.rule import Rule
-
-MOST = 2**20  # positions, steps or blocks: far beyond any model's context
-Eos = Literal["keep", "suppress", "last", "stop", "block", "fill"]
 
 
 @dataclass(frozen=True)
@@ -68,8 +65,8 @@ class Settings:
             raise RequestError(
                 "revoke compares with all logits at commit; leave out history, or revoke"
             )
-        if self.eos not in get_args(Eos):
-            raise UnknownName("EOS policy", str(self.eos), get_args(Eos))
+        if self.eos not in EOS_POLICIES:
+            raise UnknownName("EOS policy", str(self.eos), EOS_POLICIES)
 
 
 @dataclass(frozen=True)

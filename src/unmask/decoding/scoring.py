@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from unmask.decoding.history import Where
 from unmask.decoding.request import Settings
@@ -11,7 +12,7 @@ from unmask.decoding.sampling import Sampling, gumbel_max
 from unmask.decoding.state import State
 from unmask.kernels.reduce import Stats, Transform, chunks, reduce, working_dtype
 from unmask.models.denoiser import ModelSpec, ship
-from unmask.rules.credit import add_credit, credit_boost
+from unmask.rules.credit import Credit
 
 
 def scored(
@@ -24,11 +25,11 @@ def scored(
     generators: list[torch.Generator],
 ) -> Stats:
     """Token, confidence, margin and entropy as the score sees them: N cells."""
-    sampling, credit = settings.sampling, settings.rule.credit
+    sampling, credit = settings.sampling, settings.rule.logits
     transform: Transform | None = None
     if credit is not None:  # it lives on the host: one more wait for a GPU
-        add_credit(credit, state, where, raw.on_host())
-        transform = credit_boost(credit, state, where, logits.device)
+        _update_credit(credit, state, where, raw.on_host())
+        transform = _credit_boost(credit, state, where, logits.device)
     tokens = None
     if sampling.draws:
         tokens = _draw(logits, transform, sampling, [generators[row] for row in where[0].tolist()])
@@ -42,6 +43,29 @@ def scored(
     if transform is None and tokens is None:
         return raw
     return reduce(logits, transform=transform, tokens=tokens)
+
+
+def _update_credit(credit: Credit, state: State, where: Where, stats: Stats) -> None:
+    """Write the credit of these cells after this step; widen the state where a slot is missing."""
+    held, amounts = state.credit_token[where], state.credit[where]  # [N, K]
+    held, amounts = credit.updated(held, amounts, stats.token, stats.confidence)
+    missing = (0, held.shape[-1] - state.credit.shape[-1])
+    if missing[1]:
+        state.credit_token = pad(state.credit_token, missing, value=-1)
+        state.credit = pad(state.credit, missing)
+    state.credit_token[where], state.credit[where] = held, amounts
+
+
+def _credit_boost(credit: Credit, state: State, where: Where, device: torch.device) -> Transform:
+    """Adds the credit of these cells to a chunk of their logits, which lie on a device."""
+    tokens = ship(state.credit_token[where].clamp_min(0), device)  # [N, K]
+    bonus = ship(credit.bonus(state.credit[where]), device)
+
+    def boost(z: Tensor, first: int) -> Tensor:
+        rows = slice(first, first + len(z))
+        return z.scatter_add(-1, tokens[rows], bonus[rows].to(z.dtype))
+
+    return boost
 
 
 def _draw(

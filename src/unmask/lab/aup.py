@@ -17,7 +17,7 @@ MOST_LOST = 5.0  # points below the slowest one, before a point is dropped
 
 
 @dataclass(frozen=True)
-class Point:
+class RatePoint:
     """One setting: tokens per forward, and accuracy in percent."""
 
     rate: float
@@ -30,12 +30,12 @@ class Area:
     """The figure, and all that it rests on."""
 
     value: float
-    kept: tuple[Point, ...]
-    dropped: tuple[Point, ...]
+    kept: tuple[RatePoint, ...]
+    dropped: tuple[RatePoint, ...]
     best: float  # accuracy in percent of the best method compared: it ties the figure to the set
 
 
-def aup(points: Sequence[Point], best: float | None = None, alpha: float = ALPHA) -> Area:
+def aup(points: Sequence[RatePoint], best: float | None = None, alpha: float = ALPHA) -> Area:
     """r1 y1 + the sum of (r_i - r_{i-1}) (y_i W(y_i) + y_{i-1} W(y_{i-1})) / 2.
 
     W(y) = min(exp(-alpha (1 - y / best)), 1). Points more than 5 below the slowest one are dropped.
@@ -59,7 +59,7 @@ def aup(points: Sequence[Point], best: float | None = None, alpha: float = ALPHA
     if most < max(point.accuracy for point in kept):
         raise LabError(f"best must be at least the accuracy of every point, got {most}")
 
-    def weighed(point: Point) -> float:
+    def weighed(point: RatePoint) -> float:
         if most == 0:
             return 0.0
         return point.accuracy * min(math.exp(-alpha * (1 - point.accuracy / most)), 1.0)
@@ -87,14 +87,14 @@ def aup_interval(
     for _ in range(samples):
         drawn = rng.integers(0, speed.shape[1], speed.shape[1])
         means = zip(speed[:, drawn].mean(1), 100 * right[:, drawn].mean(1), strict=True)
-        points = [Point(float(rate), float(accuracy)) for rate, accuracy in means]
+        points = [RatePoint(float(rate), float(accuracy)) for rate, accuracy in means]
         most = max(best or 0.0, max(point.accuracy for point in points))
         values.append(aup(points, None if best is None else most).value)
     low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2])
     return Interval(float(low), float(high))
 
 
-def accuracy_at(points: Sequence[Point], rate: float) -> float | None:
+def accuracy_at(points: Sequence[RatePoint], rate: float) -> float | None:
     """Accuracy at so many tokens per forward, on the line between two points; None outside."""
     ordered = sorted(points, key=lambda point: point.rate)
     for before, after in itertools.pairwise(ordered):
@@ -106,7 +106,7 @@ def accuracy_at(points: Sequence[Point], rate: float) -> float | None:
     return None
 
 
-def rate_within(points: Sequence[Point], lost: float = 1.0) -> float:
+def rate_within(points: Sequence[RatePoint], lost: float = 1.0) -> float:
     """The greatest rate whose accuracy is at most `lost` points below the slowest one's."""
     ordered = sorted(points, key=lambda point: (point.rate, -point.accuracy))
     if not ordered:

@@ -10,7 +10,7 @@ from typing import Any
 
 from unmask.errors import LabError
 from unmask.lab.stats import Interval, Mean, Paired, bootstrap_mean, paired, wilson
-from unmask.lab.sweep.store import Row
+from unmask.lab.sweep.store import StoredExample
 from unmask.lab.sweep.trial import Trial
 
 
@@ -19,10 +19,10 @@ class Summary:
     """A trial and its graded examples."""
 
     trial: Trial
-    rows: tuple[Row, ...]
+    rows: tuple[StoredExample, ...]
 
     @classmethod
-    def of(cls, trial: Trial, rows: Iterable[Row]) -> Summary:
+    def of(cls, trial: Trial, rows: Iterable[StoredExample]) -> Summary:
         """Examples without a verdict are left out."""
         graded = tuple(row for row in rows if row.grade is not None)
         if not graded:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 from unmask.errors import LabError
-from unmask.lab.aup import Point, aup
+from unmask.lab.aup import RatePoint, aup
 from unmask.lab.benchmarks import Example
 from unmask.lab.summary import Summary
 from unmask.lab.sweep.grid import Setting
@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Candidate:
+class Arm:
     """One rule and window."""
 
     score: str
@@ -45,7 +45,7 @@ class Candidate:
         return replace(usual, rule=self.rule, block=self.block)
 
 
-Curve = tuple[Candidate, ...]  # candidates that differ in the knob alone
+Curve = tuple[Arm, ...]  # candidates that differ in the knob alone
 
 
 @dataclass(frozen=True)
@@ -58,19 +58,19 @@ class Round(Generic[T]):
 
 def candidates(
     score: str, selection: str, blocks: Sequence[int | str], lams: Sequence[float] = LAMS
-) -> list[Candidate]:
+) -> list[Arm]:
     """The whole grid."""
     return [
-        Candidate(score, lam, selection, knob, block)
+        Arm(score, lam, selection, knob, block)
         for block in blocks
         for lam in lams
         for knob in KNOBS[selection]
     ]
 
 
-def curves(grid: Sequence[Candidate]) -> list[Curve]:
+def curves(grid: Sequence[Arm]) -> list[Curve]:
     """Candidates by lam and block, in the order of the knob."""
-    found: dict[tuple[float, int | str], list[Candidate]] = {}
+    found: dict[tuple[float, int | str], list[Arm]] = {}
     for each in grid:
         found.setdefault((each.lam, each.block), []).append(each)
     return [tuple(members) for members in found.values()]
@@ -131,5 +131,5 @@ def worth(summary: Summary, forwards: float) -> float:
 
 def area(summaries: Sequence[Summary], best: float) -> float:
     """AUP of a curve at nominal tokens per forward; `best` is of all curves compared."""
-    points = [Point(each.rates["nominal"], 100 * each.accuracy()) for each in summaries]
+    points = [RatePoint(each.rates["nominal"], 100 * each.accuracy()) for each in summaries]
     return aup(points, best).value

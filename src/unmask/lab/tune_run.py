@@ -12,10 +12,10 @@ from unmask.lab.summary import Comparison, Summary
 from unmask.lab.sweep.grid import Setting
 from unmask.lab.sweep.plan import work_of
 from unmask.lab.sweep.run import run
-from unmask.lab.sweep.run_options import Models, Options, Progress
+from unmask.lab.sweep.run_options import LastModel, ProgressListener, RunOptions
 from unmask.lab.sweep.store import Store
 from unmask.lab.sweep.subject import Subject
-from unmask.lab.tune import SLACK, Candidate, Curve, area, curves, halving, worth
+from unmask.lab.tune import SLACK, Arm, Curve, area, curves, halving, worth
 
 
 @dataclass
@@ -25,16 +25,16 @@ class Tuner:
     usual: Setting  # all but the rule and the block
     calibration: Sequence[Example]
     budget: int
-    options: Options
+    options: RunOptions
     tools: Tools
-    progress: Progress
+    progress: ProgressListener
     say: Callable[[str], None]
-    models: Models = field(default_factory=Models)
+    models: LastModel = field(default_factory=LastModel)
 
-    def by_forwards(self, grid: Sequence[Candidate], most: float) -> Candidate:
+    def by_forwards(self, grid: Sequence[Arm], most: float) -> Arm:
         """The most accurate within so many forwards."""
 
-        def value(arms: Sequence[Candidate], count: int) -> list[float]:
+        def value(arms: Sequence[Arm], count: int) -> list[float]:
             found = self.summaries(arms, self.calibration[:count])
             return [worth(found[arm], most) for arm in arms]
 
@@ -51,7 +51,7 @@ class Tuner:
             raise LabError(f"no setting stays within {most:g} forwards; ask for more of them")
         return winner
 
-    def by_area(self, grid: Sequence[Candidate]) -> Candidate:
+    def by_area(self, grid: Sequence[Arm]) -> Arm:
         """Of the curve with the best AUP the fastest knob within a point of its best accuracy."""
 
         def value(some: Sequence[Curve], count: int) -> list[float]:
@@ -74,9 +74,7 @@ class Tuner:
         near = [each for each in chosen if found[each].accuracy() >= most - 0.01]
         return min(near, key=lambda each: found[each].mean("nfe"))
 
-    def summaries(
-        self, arms: Sequence[Candidate], examples: Sequence[Example]
-    ) -> dict[Candidate, Summary]:
+    def summaries(self, arms: Sequence[Arm], examples: Sequence[Example]) -> dict[Arm, Summary]:
         """Decode and grade what is missing, then read it."""
         subject = Subject.of(self.usual.model)
         works = {arm: work_of(arm.setting(self.usual), subject, list(examples)) for arm in arms}
@@ -93,9 +91,9 @@ class Tuner:
 
     def report(
         self,
-        winner: Candidate,
+        winner: Arm,
         held_out: Sequence[Example],
-        grid: Sequence[Candidate],
+        grid: Sequence[Arm],
         most: float | None,
     ) -> None:
         """The choice on held-out examples; with a grid, what the best of it would have given."""

@@ -13,18 +13,17 @@ from unmask import embedded
 from unmask.errors import ModelError
 from unmask.models.architecture import Architecture
 from unmask.models.checkpoint import Checkpoint
-from unmask.models.describe import describe
+from unmask.models.describe import Description, describe
 from unmask.models.families import Family
 from unmask.models.pretrained import Pretrained
 from unmask.models.tokenizer import Tokenizer
 from unmask.models.transformer import Transformer
-
-DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+from unmask.models.words import DTYPES
 
 
 @dataclass(frozen=True)
 class Loaded:
-    """A model and what turns text into its tokens; unpacks as `model, tokenizer`."""
+    """A model with its tokenizer; unpacks as `model, tokenizer`."""
 
     model: Pretrained
     tokenizer: Tokenizer
@@ -51,43 +50,65 @@ def load(
     """Load a checkpoint of the LLaDA, Dream, LLaDA-MoE, LLaDA2 or SDAR family.
 
     Args:
-        source: a folder, or a hub id such as `GSAI-ML/LLaDA-8B-Instruct`; left out, the small
-            model inside the package.
-        device: where the weights go.
-        dtype: float32, bfloat16 or float16; None keeps what is stored (of the embedded model:
-            float32).
-        mask_id: the mask token, if neither config nor tokenizer names the right one.
-        block: for block-causal families, another block width than the config's.
-        exact: never pad: rows of unequal length go in forwards of their own, so that a batch is
-            equal to single runs in bfloat16 and float16 too. None does so on the CPU in those
-            dtypes, where it costs next to nothing.
+        source: a folder, or a hub id such as `GSAI-ML/LLaDA-8B-Instruct` (default: the small
+            model inside the package).
+        device: the device of the weights.
+        dtype: float32, bfloat16 or float16 (default: as stored; embedded model: float32).
+        mask_id: the mask token, if the config and the tokenizer name a wrong one or none.
+        block: the block width of a block-causal model (default: the config's).
+        exact: run rows of unequal length in separate forwards instead of padding them. A batch
+            then equals single runs in bfloat16 and float16 too (default: True on the CPU in those
+            dtypes, where it costs next to nothing).
         compile: run the transformer through torch.compile.
-        device_map: spread the layers over devices, through accelerate ("auto", or a mapping).
-        revision: of the hub repository.
-        token: for gated hub repositories.
+        device_map: spread the layers over devices with accelerate ("auto", or a mapping).
+        revision: the revision of the hub repository.
+        token: the access token for a gated hub repository.
     """
-    found = describe(find_folder(source, revision, token), mask_id, block)
-    family, arch = found.family, found.arch
+    description = describe(find_folder(source, revision, token), mask_id, block)
+    return load_described(
+        description,
+        device=device,
+        dtype=dtype,
+        exact=exact,
+        compile=compile,
+        device_map=device_map,
+    )
+
+
+def load_described(
+    description: Description,
+    *,
+    device: str | torch.device = "cpu",
+    dtype: str | torch.dtype | None = None,
+    exact: bool | None = None,
+    compile: bool = False,
+    device_map: str | dict[str, Any] | None = None,
+) -> Loaded:
+    """Load the weights of a folder whose config and tokenizer are already read.
+
+    The model gets the spec of `description`, its block width included. For the options see `load`.
+    """
+    folder, family, arch = description.folder, description.family, description.arch
     with torch.device("meta"):
         module = Transformer(arch)
     places = _places(module, usable_device(device), device_map)
-    checkpoint, plan = Checkpoint(found.folder), list(family.tensors(arch))
+    checkpoint, plan = Checkpoint(folder), list(family.tensors(arch))
     stored = checkpoint.stored_dtype(plan[0][1].name)  # the embedding's; files may mix several
-    wanted = _dtype(default_dtype(found.folder) if dtype is None else dtype) or stored
+    wanted = _dtype(default_dtype(folder) if dtype is None else dtype) or stored
     checkpoint.fill(module, plan, wanted, places, _spare_head(family, arch))
     module.eval()
     if device_map is not None:
         _dispatch(module, places)
     if compile:
         module.forward = torch.compile(module.forward)  # type: ignore[method-assign]
-    model = Pretrained(module, found.spec)
+    model = Pretrained(module, description.spec)
     if exact is None:
         exact = model.device.type == "cpu" and model.dtype in (torch.bfloat16, torch.float16)
-    return Loaded(replace(model, exact=exact), found.tokenizer, family, found.folder)
+    return Loaded(replace(model, exact=exact), description.tokenizer, family, folder)
 
 
 def _spare_head(family: Family, arch: Architecture) -> frozenset[str]:
-    """The head's name where the embedding serves as head: some savers write it all the same."""
+    """The stored name of a head that the embedding replaces: some savers write it anyway."""
     if not arch.tied:
         return frozenset()
     whole = family.tensors(replace(arch, tied=False))
@@ -97,7 +118,7 @@ def _spare_head(family: Family, arch: Architecture) -> frozenset[str]:
 def find_folder(
     source: str | os.PathLike[str], revision: str | None = None, token: str | None = None
 ) -> Path:
-    """The checkpoint's folder: `embedded`, local as it is, or a hub id downloaded once."""
+    """The folder of a checkpoint: the embedded one, a local one, or a hub id downloaded once."""
     if source == embedded.NAME:
         return embedded.FOLDER
     folder = Path(source).expanduser()
@@ -127,25 +148,23 @@ def find_folder(
 
 
 def default_dtype(folder: Path) -> str | None:
-    """What a checkpoint is computed in where nothing is asked for; None: as it is stored."""
+    """The dtype of a checkpoint if the caller gives none; None means as stored."""
     return embedded.DTYPE if folder == embedded.FOLDER else None
 
 
 def _dtype(dtype: str | torch.dtype | None) -> torch.dtype | None:
-    if isinstance(dtype, str):
-        if dtype not in DTYPES:
-            raise ModelError(f"dtype must be one of {', '.join(DTYPES)}, got {dtype!r}")
-        return DTYPES[dtype]
-    if dtype is not None and dtype not in (*DTYPES.values(), torch.float64):
-        raise ModelError(f"dtype must be one of {', '.join(DTYPES)}, got {dtype}")
-    return dtype
+    known = {name: getattr(torch, name) for name in DTYPES}
+    value = known.get(dtype, dtype) if isinstance(dtype, str) else dtype
+    if isinstance(value, str) or value not in (None, *known.values(), torch.float64):
+        raise ModelError(f"dtype must be one of {', '.join(DTYPES)}, got {dtype!r}")
+    return value
 
 
 def usable_device(device: str | torch.device) -> torch.device:
-    """A device that is there."""
+    """The device as torch names it; raises ModelError if torch cannot use it."""
     try:
         return torch.empty(0, device=device).device
-    except (RuntimeError, AssertionError, ValueError) as error:  # as torch pleases
+    except (RuntimeError, AssertionError, ValueError) as error:  # torch raises any of them
         reason = str(error).strip().splitlines()[0]
         raise ModelError(f"device {str(device)!r} cannot be used: {reason}") from None
 
@@ -153,7 +172,7 @@ def usable_device(device: str | torch.device) -> torch.device:
 def _places(
     module: Transformer, device: torch.device, device_map: str | dict[str, Any] | None
 ) -> dict[str, torch.device]:
-    """The device of every parameter."""
+    """The device of every parameter, by its name."""
     names = [name for name, _ in module.named_parameters()]
     if device_map is None:
         return dict.fromkeys(names, device)
@@ -173,7 +192,7 @@ def _places(
 
 
 def _dispatch(module: Transformer, places: dict[str, torch.device]) -> None:
-    """Move activations to where the weights are, layer by layer."""
+    """Install hooks that move the activations to the device of each layer."""
     by_module: dict[str, torch.device] = {}
     for name, device in places.items():
         unit = ".".join(name.split(".")[: 2 if name.startswith("layers.") else 1])

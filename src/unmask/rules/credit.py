@@ -9,10 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from unmask.decoding.state import State
 from unmask.errors import require
-from unmask.kernels.reduce import Stats, Transform
-from unmask.models.denoiser import ship
 from unmask.rules.registry import register
 from unmask.rules.view import Needs
 
@@ -42,32 +39,22 @@ class Credit:
         require(0 <= self.beta <= 1, f"credit: beta must be in [0, 1], got {self.beta}")
         require(0 <= self.gamma < inf, f"credit: gamma must be >= 0 and finite, got {self.gamma}")
 
+    def updated(
+        self, tokens: Tensor, amounts: Tensor, token: Tensor, probability: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """One step: decay the credit of N positions, then credit each one's likeliest token.
 
-def add_credit(part: Credit, state: State, where: tuple[Tensor, Tensor], stats: Stats) -> None:
-    """One step: decay the credit of these positions, then credit each one's likeliest token.
+        Few tokens ever have credit, so a position keeps them in K slots, -1 where one is free:
+        [N, K] each, and one slot more where a position has no free one. The others are [N].
+        """
+        token, gained = token[:, None], probability[:, None] ** self.gamma  # [N, 1]
+        amounts = amounts * self.beta
+        if bool(((tokens != token) & (tokens >= 0)).all(-1).any()):  # no slot is free
+            tokens, amounts = pad(tokens, (0, 1), value=-1), pad(amounts, (0, 1))
+        usable = (tokens == token) | ((tokens < 0) & ~(tokens == token).any(-1, keepdim=True))
+        slot = usable.to(torch.uint8).argmax(-1, keepdim=True)  # its own, else the first free one
+        return tokens.scatter(-1, slot, token), amounts.scatter_add(-1, slot, gained)
 
-    Few tokens ever have credit, so it is kept in K slots per position: [B, L, K].
-    """
-    token, p = stats.token[:, None], stats.confidence[:, None]  # [N, 1]
-    held, amount = state.credit_token[where], state.credit[where] * part.beta  # [N, K]
-    if bool(((held != token) & (held >= 0)).all(-1).any()):  # no slot is free: one more each
-        state.credit_token, held = (pad(t, (0, 1), value=-1) for t in (state.credit_token, held))
-        state.credit, amount = (pad(t, (0, 1)) for t in (state.credit, amount))
-    usable = (held == token) | ((held < 0) & ~(held == token).any(-1, keepdim=True))
-    slot = usable.to(torch.uint8).argmax(-1, keepdim=True)  # its own, else the first free one
-    state.credit_token[where] = held.scatter(-1, slot, token)
-    state.credit[where] = amount.scatter_add(-1, slot, p**part.gamma)
-
-
-def credit_boost(
-    part: Credit, state: State, where: tuple[Tensor, Tensor], device: torch.device
-) -> Transform:
-    """Adds the credit of these positions to a chunk of their logits, which lie on a device."""
-    ids = ship(state.credit_token[where].clamp_min(0), device)  # [N, K]
-    amount = ship(part.alpha * state.credit[where].log1p(), device)
-
-    def boost(z: Tensor, first: int) -> Tensor:
-        rows = slice(first, first + len(z))
-        return z.scatter_add(-1, ids[rows], amount[rows].to(z.dtype))
-
-    return boost
+    def bonus(self, amounts: Tensor) -> Tensor:
+        """What these amounts of credit add to the logits of their tokens: alpha log(1 + C)."""
+        return self.alpha * amounts.log1p()

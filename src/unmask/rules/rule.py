@@ -45,7 +45,7 @@ class Rule:
     modulators: tuple[Modulate, ...] = ()
     limits: tuple[Limit, ...] = ()
     revoke: Revoke | None = None
-    credit: Credit | None = None
+    logits: Credit | None = None
 
     def __post_init__(self) -> None:
         if sum(isinstance(part, Stability) for part in self.modulators) > 1:
@@ -93,7 +93,7 @@ class Rule:
     @property
     def parts(self) -> tuple[Any, ...]:
         """All parts in the order of the notation."""
-        every = (self.credit, self.score, *self.modulators, self.select, *self.limits, self.revoke)
+        every = (self.logits, self.score, *self.modulators, self.select, *self.limits, self.revoke)
         return tuple(part for part in every if part is not None)
 
     def __str__(self) -> str:

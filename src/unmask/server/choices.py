@@ -14,7 +14,8 @@ from unmask.server.prepare import Prepared
 from unmask.server.reader import Frame, Reader
 from unmask.server.tasks import Listener, Outcome, Task
 from unmask.server.traces import Begin, Sheet, TraceStore, Tracing
-from unmask.text.answers import Answer, Seconds
+from unmask.text.answers import Answer
+from unmask.text.clock import Seconds
 
 News = Frame | Outcome
 

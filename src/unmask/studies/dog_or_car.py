@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from unmask.decoding.loop import decode_steps
 from unmask.decoding.request import Settings, infill_request
 from unmask.decoding.results import Result, Step
-from unmask.models import ModelSpec, Noisy, TableOracle
+from unmask.models.denoiser import ModelSpec
+from unmask.models.toys.oracle import TableOracle
+from unmask.models.wrappers.noisy import Noisy
 from unmask.rules.rule import Rule
 from unmask.rules.view import ABSENT, View
 

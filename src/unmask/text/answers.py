@@ -5,17 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from time import perf_counter
 from typing import Any
 
-from unmask.decoding.kl_clock import Divided
 from unmask.decoding.loop import decode_steps
-from unmask.decoding.request import MOST, Request, Settings, infill_request, prompt_request
+from unmask.decoding.options import MOST
+from unmask.decoding.request import Request, Settings, infill_request, prompt_request
 from unmask.decoding.results import Result, Step
 from unmask.errors import RequestError
 from unmask.models.denoiser import Denoiser, ModelSpec
 from unmask.models.tokenizer import Message, Tokenizer
-from unmask.models.wrappers.timed import Timed
+from unmask.text.clock import Clock, Seconds
 
 _PLACEHOLDER = re.compile(r"\[MASK(?:\*(\d+))?\]")
 
@@ -138,22 +137,6 @@ def _encode(tokenizer: Tokenizer, text: str) -> list[int]:
 
 
 @dataclass(frozen=True)
-class Seconds:
-    """Where the time of decoding went."""
-
-    model: float = 0.0
-    decision: float = 0.0
-    kl: float = 0.0  # the part of the decision that the instability takes
-
-    @property
-    def total(self) -> float:
-        return self.model + self.decision
-
-    def __add__(self, other: Seconds) -> Seconds:
-        return Seconds(self.model + other.model, self.decision + other.decision, self.kl + other.kl)
-
-
-@dataclass(frozen=True)
 class Answer:
     """A finished text and what it cost."""
 
@@ -215,13 +198,14 @@ def generate(
     batch_size: int = 1,
     on_step: Callable[[Step], None] | None = None,
     keep_logits: bool = False,
+    clock: Clock | None = None,
 ) -> Iterator[tuple[int, Answer]]:
     """Decode all requests, yielding each answer with its request's number as soon as it is there.
 
     A request is taken only when there is a place for it. `on_step` sees every step, with its logits
-    where `keep_logits` says so; its time is not counted.
+    where `keep_logits` says so. With a `clock` the answers carry their seconds, without the time of
+    `on_step`.
     """
-    timed, divided = Timed(model), Divided()
     spent: dict[int, Seconds] = {}
     infilled: dict[int, bool] = {}
 
@@ -230,17 +214,15 @@ def generate(
             spent[number], infilled[number] = Seconds(), request.length is None
             yield request
 
-    steps = decode_steps(timed, numbered(), batch_size, keep_logits, divided)
-    while True:
-        begin, before = perf_counter(), timed.seconds
-        step = next(steps, None)
-        if step is None:
-            return
-        total, forward = perf_counter() - begin, timed.seconds - before
-        passes, rows = divided.spent(), len(step.keys)
-        decision = total - forward - passes.probes
+    steps: Iterator[tuple[Step, Seconds]]
+    if clock is not None:
+        steps = clock.steps(model, numbered(), batch_size, keep_logits)
+    else:
+        untimed = decode_steps(model, numbered(), batch_size, keep_logits)
+        steps = ((step, Seconds()) for step in untimed)
+    for step, seconds in steps:
         for key in step.keys:
-            spent[key] += Seconds(forward / rows, decision / rows, passes.kl / rows)
+            spent[key] += seconds
         if on_step is not None:
             on_step(step)
         for result in step.finished:

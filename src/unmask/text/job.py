@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, Literal
 import torch
 
 from unmask import __version__
-from unmask.decoding.options import Asked, doubts, recipe_of
+from unmask.decoding.asked import Asked, doubts, recipe_of
 from unmask.decoding.request import Request, Settings
 from unmask.decoding.results import Result
 from unmask.decoding.sampling import Sampling
@@ -22,12 +22,12 @@ from unmask.models.denoiser import Denoiser
 from unmask.models.describe import Description, describe
 from unmask.models.fingerprint import fingerprint
 from unmask.models.load import default_dtype, find_folder, usable_device
+from unmask.models.source import ModelSource
 from unmask.models.wrappers.guided import check_scale
 from unmask.rules.plugins import sources_of
 from unmask.rules.rule import Rule
 from unmask.text.answers import Answer, Format, Prompt, holds_masks
 from unmask.text.jsonl import sha_of
-from unmask.text.source import Source
 from unmask.trace import Tracer
 from unmask.trace.recording.record import text_of
 
@@ -83,12 +83,12 @@ class Job:
 
     def load(self) -> Denoiser:
         """The model with its cache and guidance."""
-        return self.source.load()
+        return self.source.load(self.shape)
 
     @property
-    def source(self) -> Source:
+    def source(self) -> ModelSource:
         """How to load the model, now or for a replay."""
-        return Source(
+        return ModelSource(
             self.model_name,
             str(self.device),
             self.options.dtype,

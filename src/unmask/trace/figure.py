@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from unmask.lab.figures.plots import COLOURS, Array, Label, add_legend, sheet, stroke, write_labels
+from unmask.trace.drawing import COLOURS, Array, Label, add_legend, sheet, stroke, write_labels
 from unmask.trace.recording.codec import TraceError
 from unmask.trace.recording.reading import Trace
 from unmask.trace.story.format import number, quoted

@@ -8,7 +8,7 @@ import pytest
 
 from unmask.decoding.request import Settings
 from unmask.errors import UnknownName, UnmaskError
-from unmask.lab.benchmarks import BENCHMARKS, Decoding, Example, Preset
+from unmask.lab.benchmarks import BENCHMARKS, Example, Preset, PresetDecoding
 from unmask.lab.benchmarks.preset import filled
 from unmask.rules.rule import Rule
 
@@ -54,7 +54,7 @@ def test_the_papers_preset_prefills_reasoning_and_keeps_the_end_token(name, leng
     benchmark = BENCHMARKS[name]
     prompt = benchmark.prompt(benchmark.load(data)[0], "paper")
     assert prompt.prefill == "<reasoning>"
-    assert prompt.decoding == Decoding(length, 32)
+    assert prompt.decoding == PresetDecoding(length, 32)
     assert len(prompt.messages) == 1
 
 
@@ -99,12 +99,12 @@ def test_slots_are_filled_once():
 
 
 def test_an_example_without_enough_shots_is_refused():
-    preset = Preset("p", "here", "own", Decoding(8, None), turns=(("user", "x"),), shots=2)
+    preset = Preset("p", "here", "own", PresetDecoding(8, None), turns=(("user", "x"),), shots=2)
     with pytest.raises(UnmaskError, match="shows 2 solved examples, and 'e' has 0"):
         preset.prompt(Example("e", 0, {}, ""))
 
 
 def test_plain_text_is_a_prompt_too():
-    preset = Preset("p", "here", "own", Decoding(8, None), text="Say {{word}}:")
+    preset = Preset("p", "here", "own", PresetDecoding(8, None), text="Say {{word}}:")
     prompt = preset.prompt(Example("e", 0, {"word": "yes"}, ""))
     assert (prompt.messages, prompt.text) == ((), "Say yes:")

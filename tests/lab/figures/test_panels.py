@@ -8,7 +8,8 @@ import pytest
 
 from unmask.errors import RequestError
 from unmask.lab.figures.panels import Facet, accuracy_bars, accuracy_over_knob
-from unmask.lab.figures.plots import COLOURS, GREYS, Curve, Point
+from unmask.lab.figures.plots import GREYS, Curve, Point
+from unmask.trace.drawing import COLOURS
 
 
 def curve(label, knobs, baseline=False):

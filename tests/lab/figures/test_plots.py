@@ -11,7 +11,8 @@ from itertools import combinations
 import pytest
 
 from unmask.errors import RequestError, UnmaskError
-from unmask.lab.figures.plots import COLOURS, GREYS, Curve, Point, accuracy_against_forwards
+from unmask.lab.figures.plots import GREYS, Curve, Point, accuracy_against_forwards
+from unmask.trace.drawing import COLOURS
 
 SVG = "{http://www.w3.org/2000/svg}"
 BASELINE = Curve(

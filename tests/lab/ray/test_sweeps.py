@@ -15,10 +15,10 @@ from tests.lab.ray.commands import command_of, done, start, wait_for, workers
 from tests.lab.sweep.test_sweeps import Counter, contents, swept, works
 from unmask.errors import LabError
 from unmask.lab.ray import driver as crews
-from unmask.lab.ray.driver import Crew
+from unmask.lab.ray.driver import Driver
 from unmask.lab.ray.interrupts import Interrupts
 from unmask.lab.ray.join import Cluster, joined
-from unmask.lab.sweep.run_options import Options
+from unmask.lab.sweep.run_options import RunOptions
 
 SWEEP = command_of("unmask sweep")  # with two workers
 HERE = SWEEP[: SWEEP.index("--ray")]
@@ -99,7 +99,7 @@ def test_a_rule_that_only_this_process_knows_is_told_of_in_one_line(address, tmp
 def test_a_worker_that_would_decode_something_else_is_refused(address, tmp_path):
     some, progress = works(limit=3), Counter()
     with joined(Cluster(address, 1)) as slots:
-        crew = Crew(some, Options(tmp_path / "store.sqlite"), slots, progress)
+        crew = Driver(some, RunOptions(tmp_path / "store.sqlite"), slots, progress)
         crew.marks = dict.fromkeys(crew.marks, "other prompts")
         with pytest.raises(LabError, match="would decode something else: its weights, its data or"):
             crew.run(Interrupts())

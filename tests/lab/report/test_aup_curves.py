@@ -6,7 +6,7 @@ import pytest
 
 from tests.lab.makers import asks
 from tests.lab.stores import rows_of, solved, summary, trial
-from unmask.lab.aup import Point, aup
+from unmask.lab.aup import RatePoint, aup
 from unmask.lab.report.aup_curves import contests
 from unmask.lab.summary import Summary
 
@@ -23,8 +23,8 @@ RIVAL = [at(g, "1" * 10, n, "confidence | swd(5) | eb({})") for g, n in ((0.05, 
 def test_the_figure_is_the_aup_of_the_summaries():
     (contest,) = contests([SLOW, FAST])
     nominal, effective = contest.scored
-    assert nominal.area.value == aup([Point(1, 90), Point(4, 90)]).value == 360
-    assert effective.area.value == aup([Point(0.5, 90), Point(2, 90)]).value
+    assert nominal.area.value == aup([RatePoint(1, 90), RatePoint(4, 90)]).value == 360
+    assert effective.area.value == aup([RatePoint(0.5, 90), RatePoint(2, 90)]).value
     assert [point.name for point in nominal.area.kept] == ["0.05", "0.5"]
     assert nominal.interval.low < 360 < nominal.interval.high
     assert effective.interval.low < effective.area.value < effective.interval.high

@@ -9,7 +9,7 @@ from tests.lab.stores import HERE, fill, solved
 from unmask.errors import LabError
 from unmask.lab.report.findings import Findings
 from unmask.lab.report.gather import gather
-from unmask.lab.sweep.store import Ask, Store
+from unmask.lab.sweep.store import AskedExample, Store
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def test_an_example_in_two_wordings_is_counted_once_and_named(file):
     fill(file, {trial(): solved("11"), trial(block=4): solved("11")})
     with Store(file) as store:
         store.sign_in(HERE)
-        again = Ask("000", "reworded")
+        again = AskedExample("000", "reworded")
         store.claim(trial(block=4), again)
         store.finish(trial(block=4), again, answer())
         store.grade(trial(block=4), again, {"acc": True, "acc_compat": True}, "words 1")

@@ -10,7 +10,7 @@ from unmask.errors import UnknownName
 from unmask.lab.report.pairs import compare
 from unmask.lab.stats import holm, paired
 from unmask.lab.summary import Summary, why_not
-from unmask.lab.sweep.store import Ask, Row
+from unmask.lab.sweep.store import AskedExample, StoredExample
 
 BASE, SWD = "confidence | eb(0.1)", "confidence | swd(5) | eb(0.1)"
 
@@ -55,7 +55,7 @@ def test_other_examples_are_refused_with_the_reason():
 
 
 def test_another_wording_of_the_prompt_is_refused():
-    other = [Ask("000", "x"), Ask("001", "y")]
+    other = [AskedExample("000", "x"), AskedExample("001", "y")]
     found = compare([summary("11", rule=BASE), summary("11", rule=SWD, asked=other)])
     assert "the prompt of 000 differs" in only(found.refused)
 
@@ -66,9 +66,9 @@ def test_verdicts_of_two_graders_are_refused():
 
 
 def test_an_example_under_two_prompts_is_refused_not_paired_by_place():
-    twice = [Ask("000", "x"), Ask("000", "y"), Ask("001", "z")]
+    twice = [AskedExample("000", "x"), AskedExample("000", "y"), AskedExample("001", "z")]
     first = summary("111", rule=BASE, asked=twice)
-    second = summary("11", rule=SWD, asked=[Ask("000", "y"), Ask("001", "z")])
+    second = summary("11", rule=SWD, asked=[AskedExample("000", "y"), AskedExample("001", "z")])
     assert "two wordings" in why_not(first, second)
 
 
@@ -136,7 +136,10 @@ def test_p_is_corrected_over_all_comparisons():
 
 def test_compat_is_compared_too():
     rows = [
-        [Row(ask, {"nfe": 1}, {"acc": True, "acc_compat": right}, "g", 1) for ask in asks(4)]
+        [
+            StoredExample(ask, {"nfe": 1}, {"acc": True, "acc_compat": right}, "g", 1)
+            for ask in asks(4)
+        ]
         for right in (True, False)
     ]
     first, second = (

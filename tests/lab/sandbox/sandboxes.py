@@ -7,13 +7,20 @@ import warnings
 
 import pytest
 
-from unmask.lab.sandbox import Limits, Program, Sandbox, SandboxError, UnsandboxedWarning, Verdict
+from unmask.lab.sandbox import (
+    Program,
+    ProgramLimits,
+    Sandbox,
+    SandboxError,
+    UnsandboxedWarning,
+    Verdict,
+)
 
 BACKENDS = ("bwrap", "rlimit")
-QUICK = Limits(wall=20, cpu=1, memory=300 << 20)
+QUICK = ProgramLimits(wall=20, cpu=1, memory=300 << 20)
 
 
-def sandbox_or_skip(backend: str, limits: Limits = QUICK) -> Sandbox:
+def sandbox_or_skip(backend: str, limits: ProgramLimits = QUICK) -> Sandbox:
     """A sandbox of this back end; the test is skipped where it cannot be had."""
     try:
         with warnings.catch_warnings():

@@ -19,8 +19,8 @@ from tests.lab.sandbox.sandboxes import BACKENDS, QUICK, children, judged, sandb
 from tests.paths import ROOT
 from unmask.lab import sandbox as package
 from unmask.lab.sandbox import (
-    Limits,
     Program,
+    ProgramLimits,
     Sandbox,
     SandboxError,
     UnsandboxedWarning,
@@ -103,7 +103,7 @@ def test_unknown_back_ends_limits_and_names_are_refused():
     with pytest.raises(SandboxError, match="unknown backend 'docker'; known: auto, bwrap, rlimit"):
         Sandbox("docker")
     with pytest.raises(SandboxError, match="limit cpu must be > 0, got 0"):
-        Limits(cpu=0)
+        ProgramLimits(cpu=0)
     for names in ("f", ("f()",)):
         with pytest.raises(SandboxError, match="names must be a tuple of identifiers"):
             Program("", "", names)
@@ -230,8 +230,9 @@ def test_nothing_outlives_a_caller_that_is_killed(any_sandbox, number):
     before = children()
     script = (
         "import sys, warnings; warnings.simplefilter('ignore')\n"
-        "from unmask.lab.sandbox import Sandbox, Program, Limits\n"
-        f"sandbox = Sandbox({any_sandbox.backend!r}, Limits(wall=60), allow_unsandboxed=True)\n"
+        "from unmask.lab.sandbox import Sandbox, Program, ProgramLimits\n"
+        "limits = ProgramLimits(wall=60)\n"
+        f"sandbox = Sandbox({any_sandbox.backend!r}, limits, allow_unsandboxed=True)\n"
         "print('ready', flush=True)\n"
         "sandbox.judge(Program('import time\\ntime.sleep(60)', '', ()))\n"
     )

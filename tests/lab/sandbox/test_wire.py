@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unmask.lab.sandbox.wire import Reader, Writer
+from unmask.lab.sandbox.wire import WireReader, WireWriter
 
 
 def refer(value):
@@ -26,8 +26,8 @@ def resolve(tag, body):
 
 def crossed(value):
     """The value as it arrives on the other side."""
-    data = Writer([], refer).encode(value)
-    return Reader([], resolve).decode(json.loads(json.dumps(data)))
+    data = WireWriter([], refer).encode(value)
+    return WireReader([], resolve).decode(json.loads(json.dumps(data)))
 
 
 scalars = st.one_of(
@@ -116,7 +116,7 @@ def test_exact_numbers_keep_their_type():
 @pytest.mark.parametrize("value", [object(), len, lambda: 0, iter([]), [object()], {1: object()}])
 def test_unknown_objects_are_left_to_the_caller(value):
     with pytest.raises(LookupError):
-        Writer([], refer).encode(value)
+        WireWriter([], refer).encode(value)
 
 
 @pytest.mark.parametrize(
@@ -141,4 +141,4 @@ def test_unknown_objects_are_left_to_the_caller(value):
 )
 def test_data_that_nobody_wrote_is_refused(data):
     with pytest.raises((ValueError, TypeError, LookupError, ArithmeticError)):
-        Reader([], resolve).decode(data)
+        WireReader([], resolve).decode(data)

@@ -96,7 +96,7 @@ def test_a_changed_prompt_never_reuses_a_result(file):
         (ask,) = asks(1)
         store.claim(trial(), ask)
         store.finish(trial(), ask, answer())
-        assert store.claim(trial(), module.Ask(ask.example, "another sha"))
+        assert store.claim(trial(), module.AskedExample(ask.example, "another sha"))
 
 
 def test_the_same_weights_in_another_folder_are_the_same_trial(file):

@@ -15,7 +15,7 @@ from unmask.lab.sweep import run as running
 from unmask.lab.sweep.grade import grade
 from unmask.lab.sweep.grid import sweep_of
 from unmask.lab.sweep.plan import plan
-from unmask.lab.sweep.run import Models, Options, check_graders, run
+from unmask.lab.sweep.run import LastModel, RunOptions, check_graders, run
 from unmask.lab.sweep.store import Store
 
 TABLE = {
@@ -48,7 +48,7 @@ def works(**changes):
 def swept(file, some, **options):
     counter = Counter()
     with Tools() as tools:
-        left = run(some, Options(file, **options), tools, counter)
+        left = run(some, RunOptions(file, **options), tools, counter)
     return left, counter
 
 
@@ -160,7 +160,7 @@ def test_the_graders_are_tested_first():
 
 
 def test_a_model_stays_loaded_between_calls(tmp_path):
-    (first, second), models = works(), Models()
+    (first, second), models = works(), LastModel()
     assert models.of(first, "cpu") is models.of(second, "cpu")
 
 

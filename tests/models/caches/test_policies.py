@@ -20,6 +20,7 @@ from unmask import (
     infill,
     prompt_request,
 )
+from unmask.models import words
 from unmask.models.caches import POLICIES, DelayedCache, DualCache, PrefixCache
 
 FULL = ["llada", "dream", "llada-moe"]
@@ -290,7 +291,7 @@ def test_an_unknown_cache_suggests_the_nearest(model_of):
 
 
 def test_every_policy_has_a_name():
-    assert list(POLICIES) == ["prefix", "dual", "delayed", "block"]
+    assert ("none", *POLICIES) == words.CACHES
     assert POLICIES["prefix"]() == PrefixCache()
     assert POLICIES["dual"]() == DualCache()
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.helpers import EOS, MASK, REACH, SPEC, canvas_of, logits_of, random_lookup
-from unmask.models import LookupDenoiser
+from unmask.models.toys.lookup import LookupDenoiser
 
 TOKENS = st.lists(st.integers(0, MASK), min_size=1, max_size=20)
 

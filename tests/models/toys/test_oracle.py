@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from tests.helpers import canvas_of, logits_of
 from unmask import ModelError, ModelSpec, infill
-from unmask.models import MarkovOracle, TableOracle
-from unmask.models.toys.oracle import latin_squares, permutations
+from unmask.models.toys.oracle import MarkovOracle, TableOracle, latin_squares, permutations
 
 SIZE, LENGTH = 3, 4
 MASK = SIZE

@@ -7,7 +7,7 @@ import torch
 
 from tests.helpers import MASK, Counting, canvas_of, logits_of, outcome, random_lookup
 from unmask import Guided, ModelError, ModelSpec, decode, infill
-from unmask.models import TableOracle
+from unmask.models.toys.oracle import TableOracle
 
 CANVAS = canvas_of([1, 2, MASK, 3, MASK], given=2)
 

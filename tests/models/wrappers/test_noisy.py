@@ -7,7 +7,7 @@ import torch
 
 from tests.helpers import MASK, canvas_of, logits_of, outcome, random_lookup
 from unmask import ModelError, decode
-from unmask.models import Noisy
+from unmask.models.wrappers.noisy import Noisy
 
 CANVAS = canvas_of([1, MASK, 2, MASK])
 

@@ -16,7 +16,7 @@ from tests.helpers import MASK, VOCABULARY, random_lookup, rule_texts
 from tests.trace.runs import anything, traced
 from unmask import Batch, Rule, Settings, decode_steps, load, prompt_request
 from unmask.kernels.reduce import divergence
-from unmask.models import from_function
+from unmask.models.function import from_function
 from unmask.rules.select import best_first
 from unmask.trace import Trace, Tracer
 from unmask.trace.recording import tracer as tracer_module

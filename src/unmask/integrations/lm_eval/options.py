@@ -9,7 +9,7 @@ from typing import Any
 
 from unmask import embedded
 from unmask.cli.run import CACHES
-from unmask.decoding.options import Decoding
+from unmask.decoding.asked import Decoding
 from unmask.decoding.sampling import Sampling
 from unmask.errors import RequestError, UnknownName, UnmaskError
 from unmask.text.job import Job

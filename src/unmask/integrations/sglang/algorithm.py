@@ -9,7 +9,7 @@ from typing import Any
 
 from torch import Tensor
 
-from unmask.decoding.request import MOST
+from unmask.decoding.options import MOST
 from unmask.errors import RequestError
 from unmask.integrations.blocks import Blocks, Seat
 from unmask.integrations.options import Options

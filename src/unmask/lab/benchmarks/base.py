@@ -9,7 +9,7 @@ from typing import Any
 
 from unmask.errors import UnknownName
 from unmask.lab.benchmarks.example import Example
-from unmask.lab.benchmarks.preset import Preset, Prompt
+from unmask.lab.benchmarks.preset import Preset, TaskPrompt
 from unmask.lab.grading.response import Response
 from unmask.lab.grading.scorer import Answers, Grade, Mark, Scorer, score
 from unmask.lab.grading.tools import Tools
@@ -52,7 +52,7 @@ class Benchmark:
             raise UnknownName(f"preset of {self.name}", name, self.presets)
         return self.presets[name]
 
-    def prompt(self, example: Example, preset: str, family: str = "") -> Prompt:
+    def prompt(self, example: Example, preset: str, family: str = "") -> TaskPrompt:
         """Put an example to a model."""
         return self.preset(preset, family).prompt(example)
 

@@ -15,7 +15,7 @@ Record = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Source:
+class DataFile:
     """A file of records, how many it has, and where it comes from.
 
     Args:

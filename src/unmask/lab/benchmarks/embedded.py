@@ -8,7 +8,7 @@ from pathlib import Path
 from unmask.embedded.tasks import TASKS, Split
 from unmask.lab.benchmarks.base import Benchmark
 from unmask.lab.benchmarks.example import Example
-from unmask.lab.benchmarks.preset import Decoding, Preset, table
+from unmask.lab.benchmarks.preset import Preset, PresetDecoding, table
 from unmask.lab.grading.response import Response
 from unmask.lab.grading.scorer import Ruling, Scorer
 from unmask.lab.grading.tools import Tools
@@ -19,7 +19,7 @@ PRESETS = table(
         name="own",
         source="unmask.embedded.tasks",
         exact="own",
-        decoding=Decoding(length=48, block=16),
+        decoding=PresetDecoding(length=48, block=16),
         turns=(("user", "{{prompt}}"),),
     )
 )

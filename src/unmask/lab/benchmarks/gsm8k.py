@@ -7,7 +7,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from unmask.lab.benchmarks.base import Benchmark
-from unmask.lab.benchmarks.data import Source
+from unmask.lab.benchmarks.data import DataFile
 from unmask.lab.benchmarks.example import Example
 from unmask.lab.benchmarks.maths import (
     DAEDAL,
@@ -18,14 +18,14 @@ from unmask.lab.benchmarks.maths import (
     by_text,
     in_box,
 )
-from unmask.lab.benchmarks.preset import Decoding, Preset, table
+from unmask.lab.benchmarks.preset import Preset, PresetDecoding, table
 from unmask.lab.grading import harness, klass
 from unmask.lab.grading.numbers import answer_number
 from unmask.lab.grading.response import Response
 from unmask.lab.grading.scorer import Ruling, Scorer
 from unmask.lab.grading.tools import Tools
 
-SOURCE = Source(
+SOURCE = DataFile(
     file="gsm8k_test.jsonl",
     rows=1319,
     fields={"question": str, "answer": str},
@@ -65,7 +65,7 @@ PRESETS = table(
         name="paper",
         source=f"{DAEDAL}/gsm8k/utils.py",
         exact="letter",
-        decoding=Decoding(length=512, block=32),
+        decoding=PresetDecoding(length=512, block=32),
         turns=(("user", EXPERT + "\n\n{{question}}\n\n"),),
         prefill=REASONING,
     ),
@@ -73,7 +73,7 @@ PRESETS = table(
         name="official",
         source="LLaDA's EVAL.md with OpenCompass gsm8k_gen (4 shots); the shots are our own",
         exact="reconstructed",
-        decoding=Decoding(length=512, block=None, eos="last"),
+        decoding=PresetDecoding(length=512, block=None, eos="last"),
         turns=(ASK,),
         shot=(ASK, ("assistant", "{{worked}}\n")),
         shots=4,
@@ -82,14 +82,14 @@ PRESETS = table(
         name="official-dream",
         source="Dream's eval_instruct/eval.sh with lm-eval gsm8k_cot, no shots",
         exact="reconstructed",
-        decoding=Decoding(length=256, block=None, temperature=0.1, top_p=0.9, stop=STOP),
+        decoding=PresetDecoding(length=256, block=None, temperature=0.1, top_p=0.9, stop=STOP),
         turns=(("user", "Q: {{question}}\nA:"),),
     ),
     Preset(
         name="lm-eval",
         source="lm-eval gsm8k_cot_zeroshot, version 3",
         exact="letter",
-        decoding=Decoding(length=256, block=32, stop=STOP),
+        decoding=PresetDecoding(length=256, block=32, stop=STOP),
         turns=(("user", "Q: {{question}}\nA: Let's think step by step."),),
     ),
 )

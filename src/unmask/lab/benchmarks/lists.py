@@ -41,7 +41,7 @@ class Case:
 
 
 @dataclass(frozen=True)
-class Operation:
+class ListOperation:
     """What is asked, one right answer, and which answers are right."""
 
     name: str
@@ -101,9 +101,9 @@ def _shuffled(random: Random, case: Case) -> Items:
     return answer
 
 
-def _fixed(name: str, about: str, request: str, change: Callable[[Case], Items]) -> Operation:
+def _fixed(name: str, about: str, request: str, change: Callable[[Case], Items]) -> ListOperation:
     """One right answer."""
-    return Operation(
+    return ListOperation(
         name,
         about,
         request,
@@ -114,9 +114,9 @@ def _fixed(name: str, about: str, request: str, change: Callable[[Case], Items])
 
 def _free(
     name: str, about: str, request: str, change: Callable[[Case, int], Items], more: int = 0
-) -> Operation:
+) -> ListOperation:
     """A right answer for every place; `more` is 1 where there is a place behind the last."""
-    return Operation(
+    return ListOperation(
         name,
         about,
         request,
@@ -166,7 +166,7 @@ OPERATIONS = (
         'Replace one name of your choice in this list by "{word}"; leave the rest as it is.',
         _replaced,
     ),
-    Operation(
+    ListOperation(
         "shuffle", "the list in any other order",
         "Put the names of this list in some other order than they have now.",
         _shuffled,

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from unmask.lab.benchmarks.base import Benchmark
-from unmask.lab.benchmarks.data import Source
+from unmask.lab.benchmarks.data import DataFile
 from unmask.lab.benchmarks.example import Example
 from unmask.lab.benchmarks.maths import (
     DAEDAL,
@@ -17,14 +17,14 @@ from unmask.lab.benchmarks.maths import (
     by_text,
     in_box,
 )
-from unmask.lab.benchmarks.preset import Decoding, Preset, table
+from unmask.lab.benchmarks.preset import Preset, PresetDecoding, table
 from unmask.lab.grading import harness, klass, mathstrings
 from unmask.lab.grading.boxed import last_box
 from unmask.lab.grading.response import Response
 from unmask.lab.grading.scorer import Ruling, Scorer
 from unmask.lab.grading.tools import Tools
 
-SOURCE = Source(
+SOURCE = DataFile(
     file="math500.jsonl",
     rows=500,
     fields={"problem": str, "solution": str, "answer": str, "unique_id": str},
@@ -37,7 +37,7 @@ PRESETS = table(
         name="paper",
         source=f"{DAEDAL}/math500/utils.py",
         exact="letter",
-        decoding=Decoding(length=512, block=32),
+        decoding=PresetDecoding(length=512, block=32),
         turns=(("user", EXPERT + "\n\n{{problem}}\n\n"),),
         prefill=REASONING,
     ),
@@ -45,7 +45,7 @@ PRESETS = table(
         name="official",
         source="LLaDA's EVAL.md with OpenCompass math_0shot_gen",
         exact="letter",
-        decoding=Decoding(length=512, block=None, eos="last"),
+        decoding=PresetDecoding(length=512, block=None, eos="last"),
         turns=(
             (
                 "user",
@@ -58,14 +58,16 @@ PRESETS = table(
         name="official-dream",
         source="Dream's eval_instruct/eval.sh with lm-eval minerva_math, no shots",
         exact="reconstructed",
-        decoding=Decoding(length=512, block=None, temperature=0.1, top_p=0.9, stop=("Problem:",)),
+        decoding=PresetDecoding(
+            length=512, block=None, temperature=0.1, top_p=0.9, stop=("Problem:",)
+        ),
         turns=(("user", "Problem:\n{{problem}}\n\nSolution:"),),
     ),
     Preset(
         name="lm-eval",
         source="lm-eval minerva_math500 without its four shots",
         exact="letter",
-        decoding=Decoding(length=512, block=32, stop=("Problem:",)),
+        decoding=PresetDecoding(length=512, block=32, stop=("Problem:",)),
         turns=(("user", "Problem:\n{{problem}}\n\nSolution:"),),
     ),
 )

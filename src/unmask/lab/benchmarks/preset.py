@@ -18,7 +18,7 @@ _SLOT = re.compile(r"\{\{(\w+)\}\}")
 
 
 @dataclass(frozen=True)
-class Decoding:
+class PresetDecoding:
     """The settings that belong to a preset; all but the length may be overruled by a study."""
 
     length: int
@@ -31,13 +31,13 @@ class Decoding:
 
 
 @dataclass(frozen=True)
-class Prompt:
+class TaskPrompt:
     """What the model is given: chat messages or, without any, plain text; then the prefill."""
 
     messages: tuple[dict[str, str], ...]
     text: str
     prefill: str  # the answer begins with this
-    decoding: Decoding
+    decoding: PresetDecoding
 
     def record(self) -> dict[str, Any]:
         """For JSON."""
@@ -57,7 +57,7 @@ class Preset:
     name: str
     source: str
     exact: Exact
-    decoding: Decoding
+    decoding: PresetDecoding
     turns: tuple[Turn, ...] = ()
     text: str = ""
     prefill: str = ""
@@ -65,7 +65,7 @@ class Preset:
     shots: int = 0
     version: int = 1
 
-    def prompt(self, example: Example) -> Prompt:
+    def prompt(self, example: Example) -> TaskPrompt:
         """Put an example to a model."""
         if len(example.shots) < self.shots:
             raise UnmaskError(
@@ -80,7 +80,7 @@ class Preset:
         turns += [(role, filled(template, example.slots)) for role, template in self.turns]
         messages = tuple({"role": role, "content": content} for role, content in turns)
         prefill = filled(self.prefill, example.slots)
-        return Prompt(messages, filled(self.text, example.slots), prefill, self.decoding)
+        return TaskPrompt(messages, filled(self.text, example.slots), prefill, self.decoding)
 
     def record(self) -> dict[str, Any]:
         """All that it consists of, for JSON."""

@@ -11,7 +11,7 @@ from typing import Any
 from unmask.lab.benchmarks import lists, puzzles
 from unmask.lab.benchmarks.base import Benchmark
 from unmask.lab.benchmarks.example import Example
-from unmask.lab.benchmarks.preset import Decoding, Preset, table
+from unmask.lab.benchmarks.preset import Preset, PresetDecoding, table
 from unmask.lab.grading.response import Response
 from unmask.lab.grading.scorer import Ruling, Scorer
 from unmask.lab.grading.tools import Tools
@@ -23,7 +23,7 @@ PRESETS = table(
         name="own",
         source="unmask, after the idea of ParallelBench (arXiv 2510.04767)",
         exact="own",
-        decoding=Decoding(length=64, block=None),
+        decoding=PresetDecoding(length=64, block=None),
         turns=(("user", "{{request}}"),),
         shot=(("user", "{{request}}"), ("assistant", "{{answer}}")),
         shots=1,
@@ -32,7 +32,7 @@ PRESETS = table(
 
 
 @dataclass(frozen=True)
-class Task:
+class SyntheticTask:
     """One of the twelve: problems by number, and a checker."""
 
     name: str
@@ -42,14 +42,14 @@ class Task:
     wrong: Callable[[str], str]  # an answer, spoiled
 
 
-def _list_task(operation: lists.Operation) -> Task:
+def _list_task(operation: lists.ListOperation) -> SyntheticTask:
     def draw(random: Random, number: int) -> tuple[str, str, Any]:
         return operation.draw(random, SHORTEST + number % (LONGEST - SHORTEST + 1))
 
     def wrong(answer: str) -> str:
         return lists.written((lists.read(answer) or [])[:-1])
 
-    return Task(operation.name, operation.about, draw, operation.solved, wrong)
+    return SyntheticTask(operation.name, operation.about, draw, operation.solved, wrong)
 
 
 def _puzzle(
@@ -57,14 +57,14 @@ def _puzzle(
     about: str,
     draw: Callable[[Random], puzzles.Drawn],
     solved: Callable[[puzzles.Cells, str], bool],
-) -> Task:
+) -> SyntheticTask:
     def wrong(answer: str) -> str:
         return "\n".join(answer.splitlines()[:-1])
 
-    return Task(name, about, lambda random, _: draw(random), solved, wrong)
+    return SyntheticTask(name, about, lambda random, _: draw(random), solved, wrong)
 
 
-TASKS: Mapping[str, Task] = {
+TASKS: Mapping[str, SyntheticTask] = {
     task.name: task
     for task in (
         *(_list_task(operation) for operation in lists.OPERATIONS),

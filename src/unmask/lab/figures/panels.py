@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unmask.errors import RequestError
-from unmask.lab.figures.plots import GREYS, Curve, add_legend, furnish, sheet, styles
+from unmask.lab.figures.plots import GREYS, Curve, furnish, styles
+from unmask.trace.drawing import add_legend, sheet
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

@@ -3,9 +3,9 @@
 from unmask.lab.grading.response import Response
 from unmask.lab.grading.scorer import Grade, Mark, Ruling, Scorer, score
 from unmask.lab.grading.selftest import selftest
-from unmask.lab.grading.tools import Judge, Tools, Verdict
+from unmask.lab.grading.tools import Judge, Tools
 from unmask.lab.grading.verify import Verified, Verifier
-from unmask.lab.sandbox import Program
+from unmask.lab.sandbox import Program, Verdict
 
 __all__ = [
     "Grade",

@@ -23,7 +23,7 @@ LENGTHS = ("gen_length", "length", "max_new_tokens")
 
 
 @dataclass(frozen=True)
-class Generation:
+class GeneratedText:
     """One text, the example it answers, and how many tokens it could have."""
 
     place: str  # file:line
@@ -36,7 +36,7 @@ class Generation:
 class Generations:
     """What a file holds for one benchmark."""
 
-    found: Sequence[Generation]
+    found: Sequence[GeneratedText]
     unknown: Sequence[str]  # places whose id the benchmark does not have
     other: int  # rows of other tasks, or of a length that was not asked for
 
@@ -51,7 +51,7 @@ def read_generations(
 ) -> Generations:
     """The rows of a file that belong to a task, matched to its examples by id or index."""
     known = _Known(examples)
-    found: dict[tuple[int | None, int], Generation] = {}
+    found: dict[tuple[int | None, int], GeneratedText] = {}
     unknown, other = [], 0
     for place, row in json_lines(file):
         size = _length(row, place)
@@ -62,7 +62,7 @@ def read_generations(
         if example is None:
             unknown.append(place)
             continue
-        new = Generation(place, example, _text(row, place), size)
+        new = GeneratedText(place, example, _text(row, place), size)
         old = found.setdefault((size, example.index), new)
         if old is not new:
             raise UnmaskError(

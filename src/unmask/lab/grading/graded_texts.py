@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from unmask.lab.benchmarks.base import Benchmark
-from unmask.lab.grading.generations import Generation, Generations
+from unmask.lab.grading.generations import GeneratedText, Generations
 from unmask.lab.grading.scorer import Mark, Scorer
 from unmask.lab.stats import wilson
 
-Marked = tuple[Generation, dict[str, Mark]]
+Marked = tuple[GeneratedText, dict[str, Mark]]
 
 
 @dataclass(frozen=True)

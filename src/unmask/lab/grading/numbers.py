@@ -21,14 +21,14 @@ _SPACE = re.compile(r"\\[!,;: ]|\{,\}")
 _ENDLESS = re.compile(r"[\d,]{120,}")  # no number that anyone meant
 
 
-class Found(NamedTuple):
+class NumberMatch(NamedTuple):
     """A number, and the rule that found it."""
 
     value: Fraction | None
     rule: str  # box, phrase, last or none
 
 
-def answer_number(text: str) -> Found:
+def answer_number(text: str) -> NumberMatch:
     r"""The last boxed number, else the number after "answer is", else the last number.
 
     Thousands commas, currency signs and units are no part of a number. In a box and after the
@@ -36,14 +36,14 @@ def answer_number(text: str) -> Found:
     """
     for box in reversed(boxes(text)):
         if (value := first_number(box)) is not None:
-            return Found(value, "box")
+            return NumberMatch(value, "box")
     *_, phrase = (None, *_PHRASE.finditer(text))
     if phrase is not None:
         line = text[phrase.end() :].lstrip(" \t\r\n:*").partition("\n")[0]
         if (value := first_number(line)) is not None:
-            return Found(value, "phrase")
+            return NumberMatch(value, "phrase")
     numbers = all_numbers(text)
-    return Found(numbers[-1], "last") if numbers else Found(None, "none")
+    return NumberMatch(numbers[-1], "last") if numbers else NumberMatch(None, "none")
 
 
 def first_number(text: str) -> Fraction | None:

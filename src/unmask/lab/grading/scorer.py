@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from unmask.errors import UnmaskError
 from unmask.lab.grading.response import Response
-from unmask.lab.grading.tools import Tools, Verdict
-from unmask.lab.sandbox import Program
+from unmask.lab.grading.tools import Tools
+from unmask.lab.sandbox import Program, Verdict
 
 if TYPE_CHECKING:
     from unmask.lab.benchmarks.example import Example

@@ -4,25 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from unmask.errors import UnmaskError
 from unmask.lab.grading.verify import Verifier
-from unmask.lab.sandbox import Program
-
-
-class Verdict(Protocol):
-    """What a judge says of a program."""
-
-    @property
-    def passed(self) -> bool: ...
-    @property
-    def reason(self) -> str: ...
-    @property
-    def detail(self) -> str: ...
-    @property
-    def flagged(self) -> bool: ...
-
+from unmask.lab.sandbox import Program, Verdict
 
 Judge = Callable[[Sequence[Program]], Iterable[tuple[int, Verdict]]]
 

@@ -15,16 +15,16 @@ from unmask.errors import LabError
 from unmask.lab.ray.interrupts import Interrupts, noted_interrupts
 from unmask.lab.ray.join import Cluster, Slots, first_line, joined
 from unmask.lab.ray.worker import Share, marks_of
-from unmask.lab.ray.worker_handle import Seat
+from unmask.lab.ray.worker_handle import WorkerHandle
 from unmask.lab.sweep.plan import Work, wanted_of
-from unmask.lab.sweep.run_options import Options, Progress
+from unmask.lab.sweep.run_options import ProgressListener, RunOptions
 
 POLL = 5.0  # seconds between two signs of life where nothing is heard
 PATIENCE = 30.0  # seconds until a cluster without a free place is told of
 MOST_DEATHS = 3  # in a row for each worker, with no example finished in between
 
 
-def share_of(works: Sequence[Work], options: Options, device: str) -> Share:
+def share_of(works: Sequence[Work], options: RunOptions, device: str) -> Share:
     """What the workers have to know; paths are made to hold in other folders."""
     data, traces = (path and path.absolute() for path in (options.data, options.traces))
     here, size = (Path.cwd(), tuple(sys.path)), options.batch_size
@@ -32,11 +32,11 @@ def share_of(works: Sequence[Work], options: Options, device: str) -> Share:
 
 
 def decode_on_cluster(
-    works: Sequence[Work], options: Options, cluster: Cluster, progress: Progress
+    works: Sequence[Work], options: RunOptions, cluster: Cluster, progress: ProgressListener
 ) -> None:
     """Decode all that is missing, on as many workers as the cluster has places for."""
     with joined(cluster) as slots:
-        crew = Crew(works, options, slots, progress)
+        crew = Driver(works, options, slots, progress)
         with noted_interrupts() as interrupts:
             try:
                 crew.run(interrupts)
@@ -44,14 +44,14 @@ def decode_on_cluster(
                 crew.dismiss()
 
 
-class Crew:
+class Driver:
     """The workers, and which trial each of them is at.
 
     A worker decodes one trial at a time, as here, since rules that share a batch share its times.
     """
 
     def __init__(
-        self, works: Sequence[Work], options: Options, slots: Slots, progress: Progress
+        self, works: Sequence[Work], options: RunOptions, slots: Slots, progress: ProgressListener
     ) -> None:
         self.works = {work.trial.key: work for work in works}
         self.options, self.slots, self.progress = options, slots, progress
@@ -90,10 +90,10 @@ class Crew:
                 stacklevel=2,
             )
 
-    def _new(self) -> Seat:
-        return Seat(self.slots, self.share, self.options.store)
+    def _new(self) -> WorkerHandle:
+        return WorkerHandle(self.slots, self.share, self.options.store)
 
-    def _hear(self, seat: Seat) -> None:
+    def _hear(self, seat: WorkerHandle) -> None:
         errors = self.slots.ray.exceptions
         try:
             if seat.work is None:
@@ -110,7 +110,7 @@ class Crew:
             return
         self._occupy(seat)
 
-    def _occupy(self, seat: Seat) -> None:
+    def _occupy(self, seat: WorkerHandle) -> None:
         """The next trial for a worker: one of the model it has, with as few others as possible."""
         seat.rest()
         while free := [work for key, work in self.works.items() if key not in self.over]:
@@ -124,7 +124,7 @@ class Crew:
     def _at(self, work: Work) -> int:
         return sum(seat.work is work for seat in self.seats)
 
-    def _replace(self, seat: Seat, error: Exception) -> None:
+    def _replace(self, seat: WorkerHandle, error: Exception) -> None:
         """A worker has died: others do what it had, and a new one takes its place."""
         seat.leave()
         self.dead += 1

@@ -17,8 +17,8 @@ from unmask.errors import LabError, UnknownName, UnmaskError
 from unmask.lab.sweep.decode import decoded
 from unmask.lab.sweep.environment import environment
 from unmask.lab.sweep.plan import Wanted, Work, planned
-from unmask.lab.sweep.run_options import Models
-from unmask.lab.sweep.store import Ask
+from unmask.lab.sweep.run_options import LastModel
+from unmask.lab.sweep.store import AskedExample
 from unmask.rules.plugins import import_parts
 from unmask.text.jsonl import sha_of
 
@@ -60,8 +60,8 @@ class Worker:
 
     def __init__(self) -> None:
         self.works: dict[str, Work] = {}
-        self.models = Models()
-        self.inbox: SimpleQueue[Ask | None] = SimpleQueue()
+        self.models = LastModel()
+        self.inbox: SimpleQueue[AskedExample | None] = SimpleQueue()
 
     def prepare(self, share: Share) -> Ready | str:
         """Plan the sweep; what is wrong with it here is returned, for it may not pickle."""
@@ -83,7 +83,9 @@ class Worker:
         self.works = {work.trial.key: work for work in works}
         return Ready(socket.gethostname(), marks_of(works), found)
 
-    def decode(self, key: str, asks: Sequence[Ask | None]) -> Iterator[tuple[Ask, dict[str, Any]]]:
+    def decode(
+        self, key: str, asks: Sequence[AskedExample | None]
+    ) -> Iterator[tuple[AskedExample, dict[str, Any]]]:
         """Decode examples of a trial as they are handed over, until there is a None."""
         work, share = self.works[key], self.share
         self._set_threads()
@@ -96,7 +98,7 @@ class Worker:
         except UnmaskError as error:
             raise LabError(f"{socket.gethostname()}: {error}") from None
 
-    def hand(self, asks: Sequence[Ask | None]) -> None:
+    def hand(self, asks: Sequence[AskedExample | None]) -> None:
         """More examples of the trial that is being decoded, while it is; None ends it."""
         for ask in asks:
             self.inbox.put(ask)

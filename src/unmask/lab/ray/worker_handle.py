@@ -12,12 +12,12 @@ from unmask.lab.ray.join import Slots
 from unmask.lab.ray.worker import Marks, Ready, Share, Worker
 from unmask.lab.sweep.decode import SIGN_OF_LIFE, claims
 from unmask.lab.sweep.plan import Work
-from unmask.lab.sweep.store import Ask, Store
+from unmask.lab.sweep.store import AskedExample, Store
 
 HAND = "hand"  # calls that come through while a worker decodes
 
 
-class Seat:
+class WorkerHandle:
     """A worker, its place in the store, and the examples that were claimed for it.
 
     It is handed twice what fits into its batch, so that a place is taken at the next step.
@@ -33,7 +33,7 @@ class Seat:
         self.store: Store | None = None
         self.work: Work | None = None
         self.open = False  # whether the trial may have more for it
-        self._free: Iterator[Ask] = iter(())
+        self._free: Iterator[AskedExample] = iter(())
         self._model: tuple[str, ...] = ()
 
     @property
@@ -62,7 +62,7 @@ class Seat:
         """Take what is free of a trial; False if that is nothing."""
         assert self.store is not None, "sign in first"
         self._free = claims(self.store, work, self.batch_size)
-        asks: list[Ask | None] = [*islice(self._free, self.at_hand)]
+        asks: list[AskedExample | None] = [*islice(self._free, self.at_hand)]
         self.open = len(asks) == self.at_hand
         if not asks:
             return False
@@ -71,15 +71,15 @@ class Seat:
         self.pending = decode.remote(work.trial.key, asks if self.open else [*asks, None])
         return True
 
-    def next_answer(self) -> tuple[Ask, dict[str, Any]] | None:
+    def next_answer(self) -> tuple[AskedExample, dict[str, Any]] | None:
         """One more, which must be there; None where the trial is done."""
         try:
-            answer: tuple[Ask, dict[str, Any]] = self.ray.get(next(self.pending))
+            answer: tuple[AskedExample, dict[str, Any]] = self.ray.get(next(self.pending))
         except StopIteration:
             return None
         return answer
 
-    def keep(self, ask: Ask, record: dict[str, Any]) -> None:
+    def keep(self, ask: AskedExample, record: dict[str, Any]) -> None:
         """Store an answer, and hand over another example for it."""
         assert self.store is not None
         assert self.work is not None

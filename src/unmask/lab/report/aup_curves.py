@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from unmask.errors import LabError
-from unmask.lab.aup import Area, Point, accuracy_at, aup, aup_interval, rate_within
+from unmask.lab.aup import Area, RatePoint, accuracy_at, aup, aup_interval, rate_within
 from unmask.lab.report.panels import Exam, Setting
 from unmask.lab.report.rule_columns import read
 from unmask.lab.stats import Interval
@@ -27,9 +27,9 @@ class Curve:
     exam: Exam
     summaries: tuple[Summary, ...]
 
-    def points(self, speed: Speed) -> list[Point]:
+    def points(self, speed: Speed) -> list[RatePoint]:
         return [
-            Point(each.rates[speed], 100 * each.accuracy(), read(each.trial.rule).knob)
+            RatePoint(each.rates[speed], 100 * each.accuracy(), read(each.trial.rule).knob)
             for each in self.summaries
         ]
 
@@ -157,5 +157,5 @@ def _interval(curve: Curve, speed: Speed, best: float) -> Interval | None:
         return None
 
 
-def _record(point: Point) -> dict[str, Any]:
+def _record(point: RatePoint) -> dict[str, Any]:
     return {"knob": point.name, "rate": point.rate, "accuracy": point.accuracy}

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from html import escape
 
-from unmask.lab.figures.plots import COLOURS, GREYS
+from unmask.lab.figures.plots import GREYS
+from unmask.trace.drawing import COLOURS
 
 # Hex colours of the plots and what the page calls them, so that they follow light and dark.
 NAMES = {

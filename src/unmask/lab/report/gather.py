@@ -10,7 +10,7 @@ from typing import Any
 
 from unmask.errors import LabError
 from unmask.lab.summary import Summary
-from unmask.lab.sweep.store import Row, Store
+from unmask.lab.sweep.store import Store, StoredExample
 from unmask.lab.sweep.trial import Trial
 
 HEAVY = ("text", "ids")  # what a report has no use for, and what fills the memory
@@ -95,12 +95,12 @@ def gather(file: Path) -> Results:
     return Results(file.name, tuple(summaries), tuple(waiting), machines, wordings)
 
 
-def _lean(row: Row) -> Row:
+def _lean(row: StoredExample) -> StoredExample:
     answer = {name: value for name, value in row.answer.items() if name not in HEAVY}
     return replace(row, answer=answer)
 
 
-def _distinct(rows: Iterable[Row]) -> int:
+def _distinct(rows: Iterable[StoredExample]) -> int:
     return len({row.ask.example for row in rows})
 
 
@@ -108,7 +108,9 @@ def _prompts(trial: Trial) -> tuple[str, int, str]:
     return trial.task, trial.version, trial.preset
 
 
-def _machines(environments: dict[int, dict[str, Any]], rows: Iterable[Row]) -> tuple[Machine, ...]:
+def _machines(
+    environments: dict[int, dict[str, Any]], rows: Iterable[StoredExample]
+) -> tuple[Machine, ...]:
     """Workers with the same environment are one machine."""
     count = dict.fromkeys(environments, 0)
     for row in rows:

@@ -73,7 +73,7 @@ def read(rule: str) -> Reading:
     swd = [part for part in found.modulators if isinstance(part, Stability) and part.lam]
     others = [part for part in found.modulators if not isinstance(part, Stability)]
     parts = [part for part in found.parts if not isinstance(part, Stability) or part.lam]
-    scored = [part for part in (found.credit, found.score, *others) if part is not None]
+    scored = [part for part in (found.logits, found.score, *others) if part is not None]
     select = notation(found.select)
     kind, _, inside = select.partition("(")
     after = [part for part in (*found.limits, found.revoke) if part is not None]

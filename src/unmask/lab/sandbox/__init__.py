@@ -2,8 +2,8 @@
 
 from unmask.lab.sandbox.names import used_names
 from unmask.lab.sandbox.program import (
-    Limits,
     Program,
+    ProgramLimits,
     Reason,
     SandboxError,
     UnsandboxedWarning,
@@ -12,8 +12,8 @@ from unmask.lab.sandbox.program import (
 from unmask.lab.sandbox.sandbox import Sandbox
 
 __all__ = [
-    "Limits",
     "Program",
+    "ProgramLimits",
     "Reason",
     "Sandbox",
     "SandboxError",

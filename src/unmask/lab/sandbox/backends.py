@@ -9,7 +9,7 @@ from pathlib import Path
 from types import ModuleType
 
 from unmask.lab.sandbox import candidate
-from unmask.lab.sandbox.program import Limits, SandboxError
+from unmask.lab.sandbox.program import ProgramLimits, SandboxError
 from unmask.lab.sandbox.seccomp import refusals
 
 CODE, HOME = "/sandbox", "/py"  # where this package and the interpreter stand inside bubblewrap
@@ -49,7 +49,7 @@ def rlimit() -> Backend:
     return Backend("rlimit", argv, refusals(), True, (*libraries, *DEVICES))
 
 
-def bwrap(executable: str, options: str, limits: Limits) -> Backend:
+def bwrap(executable: str, options: str, limits: ProgramLimits) -> Backend:
     """Own namespaces and a file system of the interpreter alone, by bubblewrap.
 
     Args:

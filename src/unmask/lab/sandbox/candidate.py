@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable
 
 from unmask.lab.sandbox import confine
-from unmask.lab.sandbox.wire import Reader, Writer
+from unmask.lab.sandbox.wire import WireReader, WireWriter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -81,19 +81,19 @@ class Candidate:
         try:
             if request["op"] == "define":
                 return {"value": self.define(request["code"], request["names"])}
-            reader = Reader(shared, self.resolve)
+            reader = WireReader(shared, self.resolve)
             arguments = [reader.decode(data) for data in request["args"]]
             named = {name: reader.decode(data) for name, data in request["named"].items()}
         except BaseException as error:
-            return _raised(error, Writer([], self.refer))
+            return _raised(error, WireWriter([], self.refer))
         before = [tuple(_parts(value)) for value in shared]
-        writer = Writer(shared, self.refer)
+        writer = WireWriter(shared, self.refer)
         try:
             value = OPERATIONS[request["op"]](*arguments, **named)
             after = _changes(writer, before)
             return {"after": after, "value": writer.encode(value)}
         except BaseException as error:
-            writer = Writer(shared[: len(before)], self.refer)
+            writer = WireWriter(shared[: len(before)], self.refer)
             return {"after": _changes(writer, before), **_raised(error, writer)}
 
     def define(self, code: str, names: list[str]) -> list[str]:
@@ -115,7 +115,7 @@ class Candidate:
         return self.kept[body] if tag == "object" else vars(self.module)[body]
 
 
-def _changes(writer: Writer, before: list[tuple[object, ...]]) -> list[Any]:
+def _changes(writer: WireWriter, before: list[tuple[object, ...]]) -> list[Any]:
     """The numbers and contents of arguments that the call has changed in place."""
     after = []
     for number, old in enumerate(before):
@@ -132,7 +132,7 @@ def _parts(container: Any) -> list[object]:
     return list(container)
 
 
-def _raised(error: BaseException, writer: Writer) -> dict[str, Any]:
+def _raised(error: BaseException, writer: WireWriter) -> dict[str, Any]:
     """An exception as its nearest built-in class, its arguments, and a line about it."""
     try:
         arguments = [writer.encode(part) for part in error.args]

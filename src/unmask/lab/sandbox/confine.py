@@ -57,10 +57,10 @@ def refuse(program: bytes) -> None:
 
     code = ctypes.create_string_buffer(program, len(program))
 
-    class Program(ctypes.Structure):
+    class Filter(ctypes.Structure):
         _fields_ = [("length", ctypes.c_ushort), ("code", ctypes.c_void_p)]
 
-    packed = Program(len(program) // 8, ctypes.addressof(code))
+    packed = Filter(len(program) // 8, ctypes.addressof(code))
     prctl(PR_SET_SECCOMP, 2, ctypes.byref(packed))
 
 

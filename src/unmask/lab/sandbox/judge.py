@@ -11,7 +11,7 @@ import json
 import os
 from collections.abc import Callable
 
-from unmask.lab.sandbox.wire import Reader, Writer
+from unmask.lab.sandbox.wire import WireReader, WireWriter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ class Conversation:
     def ask(self, operation: str, *arguments: object, **named: object) -> Any:
         """Do one thing with the candidate's objects; its exceptions are raised here."""
         shared: list[Any] = []
-        writer = Writer(shared, self.refer)
+        writer = WireWriter(shared, self.refer)
         data = [writer.encode(argument) for argument in arguments]
         more = {name: writer.encode(argument) for name, argument in named.items()}
         reply = self.exchange({"op": operation, "args": data, "named": more})
@@ -126,7 +126,7 @@ class Conversation:
 
     def understand(self, line: bytes, shared: list[Any]) -> Any:
         """The value of a reply, with changed arguments put back; raises what the call raised."""
-        reader = Reader(shared, self.resolve)
+        reader = WireReader(shared, self.resolve)
         try:
             reply = json.loads(line)
             for number, contents in reply.get("after", ()):

@@ -29,7 +29,7 @@ class UnsandboxedWarning(UserWarning):
 
 
 @dataclass(frozen=True)
-class Limits:
+class ProgramLimits:
     """Limits of one judgement: seconds, bytes and counts."""
 
     wall: float = 10.0  # seconds from when the candidate gets its code

@@ -19,11 +19,17 @@ from typing import Any
 
 from unmask.lab.sandbox import backends, landlock, warden
 from unmask.lab.sandbox.backends import Backend
-from unmask.lab.sandbox.program import Limits, Program, SandboxError, UnsandboxedWarning, Verdict
+from unmask.lab.sandbox.program import (
+    Program,
+    ProgramLimits,
+    SandboxError,
+    UnsandboxedWarning,
+    Verdict,
+)
 
 BACKENDS = ("auto", "bwrap", "rlimit")
 PATIENCE = warden.START + 30  # seconds beyond the wall limit: to start, and to clear up
-USUAL = Limits()
+USUAL = ProgramLimits()
 TRIAL = Program("import math\ndef f():\n    return math.pi", "assert f() > 3", ("f",))
 
 
@@ -31,7 +37,7 @@ class Sandbox:
     """Runs what a model wrote where it can do no harm, and the tests where it cannot reach them."""
 
     def __init__(
-        self, backend: str = "auto", limits: Limits = USUAL, allow_unsandboxed: bool = False
+        self, backend: str = "auto", limits: ProgramLimits = USUAL, allow_unsandboxed: bool = False
     ) -> None:
         """Args:
         backend: "bwrap", "rlimit", or "auto": the first of them that works here.
@@ -93,7 +99,7 @@ def bwrap_trouble() -> str:
     return "" if verdict.passed else f"bubblewrap fails on a trial ({verdict.detail})"
 
 
-def _bwrap(limits: Limits) -> Backend:
+def _bwrap(limits: ProgramLimits) -> Backend:
     executable = str(Path(shutil.which("bwrap") or "bwrap").absolute())
     return backends.bwrap(executable, _help_text(executable), limits)
 
@@ -122,7 +128,7 @@ def _fallback(trouble: str, allow_unsandboxed: bool) -> Backend:
     return backend
 
 
-def _run(backend: Backend, limits: Limits, program: Program) -> Verdict:
+def _run(backend: Backend, limits: ProgramLimits, program: Program) -> Verdict:
     """Start a warden for one program and read its verdict."""
     job = {
         "code": program.code,
@@ -146,7 +152,9 @@ def _run(backend: Backend, limits: Limits, program: Program) -> Verdict:
     return Verdict(passed, reason, detail, seconds, backend.name, log, outcome["flagged"])
 
 
-def _ask_warden(argv: tuple[str, ...], job: dict[str, Any], limits: Limits) -> dict[str, Any]:
+def _ask_warden(
+    argv: tuple[str, ...], job: dict[str, Any], limits: ProgramLimits
+) -> dict[str, Any]:
     process = subprocess.Popen(
         argv,
         env=backends.environment(),

@@ -31,7 +31,7 @@ def main() -> None:
     job = json.load(sys.stdin.buffer)
     confine.prctl(confine.PR_SET_CHILD_SUBREAPER, 1)
     confine.prctl(confine.PR_SET_DUMPABLE, 0)  # nobody of our own uid reads the tests in memory
-    run = Run(job)
+    run = Judgement(job)
     try:
         outcome = run.watch()
     finally:
@@ -39,7 +39,7 @@ def main() -> None:
     json.dump({**outcome, "log": run.log.decode("utf-8", "replace")}, sys.stdout)
 
 
-class Run:
+class Judgement:
     """One judge, one candidate, and the clock over both."""
 
     def __init__(self, job: dict[str, Any]) -> None:

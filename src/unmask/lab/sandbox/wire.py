@@ -19,7 +19,7 @@ TYPES = {name: kind for name, kind in vars(builtins).items() if isinstance(kind,
 EXACT = {"Fraction": "fractions", "Decimal": "decimal"}  # numbers that cross as their text
 
 
-class Writer:
+class WireWriter:
     """Turns values into JSON data; `shared` gathers the containers it meets, in order."""
 
     def __init__(self, shared: list[Any], refer: Callable[[object], object]) -> None:
@@ -59,12 +59,12 @@ class Writer:
         return {tag: contents} if tag else contents
 
 
-def _whole(_: Writer, value: int) -> Any:
+def _whole(_: WireWriter, value: int) -> Any:
     number = int.__int__(value)
     return number if -SMALL < number < SMALL else {"int": hex(number)}
 
 
-_WRITERS: dict[type, Callable[[Writer, Any], Any]] = {
+_WRITERS: dict[type, Callable[[WireWriter, Any], Any]] = {
     bool: lambda _, value: value,
     int: _whole,
     str: lambda _, value: str.__str__(value),
@@ -84,12 +84,12 @@ _WRITERS: dict[type, Callable[[Writer, Any], Any]] = {
 }
 
 
-def _writer_of_a_base(value: object) -> Callable[[Writer, Any], Any] | None:
+def _writer_of_a_base(value: object) -> Callable[[WireWriter, Any], Any] | None:
     return next((write for base, write in _WRITERS.items() if isinstance(value, base)), None)
 
 
-class Reader:
-    """Turns JSON data into values; raises on anything that a `Writer` would not have written."""
+class WireReader:
+    """Turns JSON data into values; raises on anything that a `WireWriter` does not write."""
 
     def __init__(self, shared: list[Any], resolve: Callable[[str, Any], object]) -> None:
         self.shared = shared
@@ -129,7 +129,7 @@ class Reader:
         value.update(parts)
 
 
-_READERS: dict[str, Callable[[Reader, Any], Any]] = {
+_READERS: dict[str, Callable[[WireReader, Any], Any]] = {
     "same": lambda reader, number: reader.shared[number],
     "int": lambda _, digits: int(digits, 16),
     "tuple": lambda reader, data: tuple(reader.parts(data)),

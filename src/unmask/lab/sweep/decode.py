@@ -15,11 +15,12 @@ import torch
 from unmask.decoding.request import Request
 from unmask.decoding.results import Step
 from unmask.lab.sweep.plan import Work
-from unmask.lab.sweep.store import Ask, Store
+from unmask.lab.sweep.store import AskedExample, Store
 from unmask.models.denoiser import Denoiser, ModelSpec
+from unmask.models.source import ModelSource
 from unmask.models.tokenizer import Tokenizer
 from unmask.text.answers import Answer, generate
-from unmask.text.source import Source
+from unmask.text.clock import Clock
 from unmask.trace import Tracer
 from unmask.trace.recording.files import TraceFiles, made_folder, together
 from unmask.trace.recording.record import text_of
@@ -32,7 +33,7 @@ def decode(
     work: Work,
     model: Denoiser,
     batch_size: int,
-    on_done: Callable[[Ask], None] = lambda ask: None,
+    on_done: Callable[[AskedExample], None] = lambda ask: None,
     traces: Path | None = None,
 ) -> int:
     """Claim, decode and store until no example of the trial is free; returns how many were done.
@@ -53,7 +54,7 @@ def decode(
     return count
 
 
-def claims(store: Store, work: Work, batch_size: int) -> Iterator[Ask]:
+def claims(store: Store, work: Work, batch_size: int) -> Iterator[AskedExample]:
     """Every free example of a trial, claimed as it is taken; for batches the longest first."""
     missing = store.missing(work.trial, work.asks)
     for ask in work.longest_first(missing) if batch_size > 1 else missing:
@@ -64,17 +65,17 @@ def claims(store: Store, work: Work, batch_size: int) -> Iterator[Ask]:
 def decoded(
     work: Work,
     model: Denoiser,
-    asks: Iterable[Ask],
+    asks: Iterable[AskedExample],
     batch_size: int,
     traces: Path | None = None,
     on_step: Callable[[Step], None] | None = None,
-) -> Iterator[tuple[Ask, dict[str, Any]]]:
+) -> Iterator[tuple[AskedExample, dict[str, Any]]]:
     """Decode examples, yielding what is kept of each as soon as it is there.
 
     An example is taken only when there is a place for it. No store is needed: whoever asks may be
     on another machine.
     """
-    taken: list[Ask] = []
+    taken: list[AskedExample] = []
     requests: list[Request] = []
 
     def requested() -> Iterator[Request]:
@@ -87,19 +88,21 @@ def decoded(
     tokenizer, spec = work.subject.tokenizer, work.subject.shape.spec
     with nullcontext() if traces is None else _traces(traces, work, model, taken, requests) as seen:
         see = together(watch, seen, on_step)
-        answers = generate(model, tokenizer, requested(), batch_size, see, seen is not None)
+        answers = generate(
+            model, tokenizer, requested(), batch_size, see, seen is not None, Clock()
+        )
         for key, answer in answers:
             record = record_of(answer, watch.written.pop(key), tokenizer, spec)
             yield taken[key], {**record, **watch.memory(key)}
 
 
 def _traces(
-    folder: Path, work: Work, model: Denoiser, taken: list[Ask], requests: list[Request]
+    folder: Path, work: Work, model: Denoiser, taken: list[AskedExample], requests: list[Request]
 ) -> TraceFiles:
     """Writes a file for every example that is taken."""
     trial, tokenizer = work.trial, work.subject.tokenizer
     dtype = None if trial.dtype == "stored" else trial.dtype
-    source = Source(trial.model, str(model.device), dtype, cache=trial.cache)
+    source = ModelSource(trial.model, str(model.device), dtype, cache=trial.cache)
     made_folder(folder / trial.key)
     return TraceFiles(
         lambda key: folder / trial.key / f"{_file_name(taken[key].example)}.trace",

@@ -7,7 +7,7 @@ from dataclasses import asdict
 
 from unmask.lab.grading import Tools
 from unmask.lab.sweep.plan import Work
-from unmask.lab.sweep.store import Ask, Store
+from unmask.lab.sweep.store import AskedExample, Store
 
 
 def grader_of(work: Work) -> str:
@@ -17,7 +17,10 @@ def grader_of(work: Work) -> str:
 
 
 def grade(
-    store: Store, work: Work, tools: Tools, on_done: Callable[[Ask], None] = lambda ask: None
+    store: Store,
+    work: Work,
+    tools: Tools,
+    on_done: Callable[[AskedExample], None] = lambda ask: None,
 ) -> int:
     """Grade every stored answer that has no verdict of the present grader; returns how many."""
     grader, wanted = grader_of(work), set(work.asks)

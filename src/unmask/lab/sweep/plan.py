@@ -8,11 +8,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import cast
 
-from unmask.decoding.request import Eos, Request, prompt_request
+from unmask.decoding.options import Eos
+from unmask.decoding.request import Request, prompt_request
 from unmask.errors import LabError
 from unmask.lab.benchmarks import Benchmark, Example, Preset, benchmark
 from unmask.lab.sweep.grid import Setting
-from unmask.lab.sweep.store import Ask
+from unmask.lab.sweep.store import AskedExample
 from unmask.lab.sweep.subject import Subject
 from unmask.lab.sweep.trial import Trial
 from unmask.models.describe import Description
@@ -49,18 +50,18 @@ class Work:
         return {name: self._rendered(example) for name, example in self.by_name.items()}
 
     @cached_property
-    def asks(self) -> list[Ask]:
+    def asks(self) -> list[AskedExample]:
         """Every example with a fingerprint of its text."""
         return [
-            Ask(name, sha_of([text, *self.preset.decoding.stop]))
+            AskedExample(name, sha_of([text, *self.preset.decoding.stop]))
             for name, text in self.texts.items()
         ]
 
-    def longest_first(self, asks: Iterable[Ask]) -> list[Ask]:
+    def longest_first(self, asks: Iterable[AskedExample]) -> list[AskedExample]:
         """By their texts: neighbours are alike, so that a batch of them is little padded."""
         return sorted(asks, key=lambda ask: -len(self.texts[ask.example]))
 
-    def request(self, ask: Ask) -> Request:
+    def request(self, ask: AskedExample) -> Request:
         """The canvas of an example; its seed depends on the trial's seed and its name alone."""
         tokenizer, spec = self.subject.tokenizer, self.subject.shape.spec
         seed = int(sha_of([self.trial.seed, ask.example])[:12], 16)

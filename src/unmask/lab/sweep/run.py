@@ -16,8 +16,8 @@ from unmask.lab.sweep.decode import decode
 from unmask.lab.sweep.environment import environment
 from unmask.lab.sweep.grade import grade
 from unmask.lab.sweep.plan import Wanted, Work, planned, wanted_of
-from unmask.lab.sweep.run_options import Models, Options, Progress
-from unmask.lab.sweep.store import Ask, Store
+from unmask.lab.sweep.run_options import LastModel, ProgressListener, RunOptions
+from unmask.lab.sweep.store import AskedExample, Store
 from unmask.rules.plugins import import_parts
 
 POLL = 0.5  # seconds between two looks at what the workers have done
@@ -34,10 +34,10 @@ def check_graders(works: Sequence[Work], tools: Tools) -> None:
 
 def run(
     works: Sequence[Work],
-    options: Options,
+    options: RunOptions,
     tools: Tools,
-    progress: Progress,
-    models: Models | None = None,
+    progress: ProgressListener,
+    models: LastModel | None = None,
 ) -> int:
     """Decode and grade all that is missing; returns how many examples others still hold.
 
@@ -53,7 +53,7 @@ def run(
 
                 decode_on_cluster(works, options, options.cluster, progress)
             elif len(options.devices) == 1:
-                _decode_here(store, works, options, progress, models or Models())
+                _decode_here(store, works, options, progress, models or LastModel())
             else:
                 _decode_in_workers(store, works, options, progress)
         for work in works:
@@ -62,7 +62,11 @@ def run(
 
 
 def _decode_here(
-    store: Store, works: Sequence[Work], options: Options, progress: Progress, models: Models
+    store: Store,
+    works: Sequence[Work],
+    options: RunOptions,
+    progress: ProgressListener,
+    models: LastModel,
 ) -> None:
     (device,) = options.devices
     store.sign_in(environment(torch.device(device), options.batch_size))
@@ -70,7 +74,7 @@ def _decode_here(
         if not store.missing(work.trial, work.asks):
             continue
 
-        def tell(_: Ask, work: Work = work) -> None:
+        def tell(_: AskedExample, work: Work = work) -> None:
             progress.done(work)
 
         model = models.of(work, device)
@@ -87,7 +91,7 @@ class _Silent:
         pass
 
 
-def _worker(wanted: Wanted, options: Options) -> None:
+def _worker(wanted: Wanted, options: RunOptions) -> None:
     """One process of several: it plans the same sweep and takes what is free of its examples."""
     if options.devices[0] == "cpu":
         torch.set_num_threads(1)
@@ -95,11 +99,11 @@ def _worker(wanted: Wanted, options: Options) -> None:
         import_parts(name)
     works = planned(wanted, options.data)
     with Store(options.store) as store:
-        _decode_here(store, works, options, _Silent(), Models())
+        _decode_here(store, works, options, _Silent(), LastModel())
 
 
 def _decode_in_workers(
-    store: Store, works: Sequence[Work], options: Options, progress: Progress
+    store: Store, works: Sequence[Work], options: RunOptions, progress: ProgressListener
 ) -> None:
     wanted = wanted_of(works)
     spawn = multiprocessing.get_context("spawn")

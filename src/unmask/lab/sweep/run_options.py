@@ -13,7 +13,7 @@ from unmask.lab.sweep.plan import Work
 from unmask.models.denoiser import Denoiser
 
 
-class Progress(Protocol):
+class ProgressListener(Protocol):
     """Hears how far a sweep has come."""
 
     def begin(self, work: Work, done: int) -> None:
@@ -26,7 +26,7 @@ class Progress(Protocol):
 
 
 @dataclass(frozen=True)
-class Options:
+class RunOptions:
     """How to run, which no result depends on."""
 
     store: Path
@@ -38,7 +38,7 @@ class Options:
     imports: tuple[str, ...] = ()  # files and modules with parts that rules name
 
 
-class Models:
+class LastModel:
     """The model that was loaded last; one at a time, since they are large."""
 
     def __init__(self) -> None:

@@ -42,7 +42,7 @@ CREATE TABLE IF NOT EXISTS examples (
 
 
 @dataclass(frozen=True)
-class Ask:
+class AskedExample:
     """One example as a trial asks it: `asked` is a fingerprint of the prompt's text."""
 
     example: str
@@ -50,10 +50,10 @@ class Ask:
 
 
 @dataclass(frozen=True)
-class Row:
+class StoredExample:
     """One finished example."""
 
-    ask: Ask
+    ask: AskedExample
     answer: dict[str, Any]
     grade: dict[str, Any] | None
     grader: str | None
@@ -117,7 +117,7 @@ class Store:
         found: dict[str, Any] = json.loads(text)
         return found
 
-    def claim(self, trial: Trial, ask: Ask) -> bool:
+    def claim(self, trial: Trial, ask: AskedExample) -> bool:
         """Take an example; False where it is finished, or another living worker has it."""
         assert self._worker is not None, "sign in first"
         place = (trial.key, ask.example, ask.asked)
@@ -154,7 +154,7 @@ class Store:
         with self._writing() as base:
             base.execute("UPDATE workers SET seen = ? WHERE id = ?", (time.time(), self._worker))
 
-    def finish(self, trial: Trial, ask: Ask, answer: dict[str, Any]) -> None:
+    def finish(self, trial: Trial, ask: AskedExample, answer: dict[str, Any]) -> None:
         """Keep an answer; only the worker that has the example may."""
         with self._writing() as base:
             base.execute(
@@ -163,7 +163,7 @@ class Store:
                 (_json(answer), trial.key, ask.example, ask.asked, self._worker),
             )
 
-    def grade(self, trial: Trial, ask: Ask, grade: dict[str, Any], grader: str) -> None:
+    def grade(self, trial: Trial, ask: AskedExample, grade: dict[str, Any], grader: str) -> None:
         """Keep a verdict beside its answer; a later one replaces it."""
         with self._writing() as base:
             base.execute(
@@ -177,7 +177,7 @@ class Store:
         found = self._base.execute("SELECT trial FROM trials").fetchall()
         return sorted((Trial.of(json.loads(text)) for (text,) in found), key=_order)
 
-    def rows(self, trial: Trial) -> list[Row]:
+    def rows(self, trial: Trial) -> list[StoredExample]:
         """The finished examples of a trial, by their names."""
         found = self._base.execute(
             "SELECT example, asked, answer, grade, grader, worker FROM examples "
@@ -185,8 +185,8 @@ class Store:
             (trial.key,),
         )
         return [
-            Row(
-                Ask(example, asked),
+            StoredExample(
+                AskedExample(example, asked),
                 json.loads(answer),
                 None if grade is None else json.loads(grade),
                 grader,
@@ -195,13 +195,13 @@ class Store:
             for example, asked, answer, grade, grader, worker in found
         ]
 
-    def finished(self, trial: Trial) -> set[Ask]:
+    def finished(self, trial: Trial) -> set[AskedExample]:
         """Which examples have an answer."""
         found = self._base.execute(
             "SELECT example, asked FROM examples WHERE trial = ? AND answer IS NOT NULL",
             (trial.key,),
         )
-        return {Ask(*each) for each in found}
+        return {AskedExample(*each) for each in found}
 
     def environment(self, worker: int) -> dict[str, Any]:
         """What a worker ran on."""
@@ -211,7 +211,7 @@ class Store:
         found: dict[str, Any] = json.loads(text)
         return found
 
-    def missing(self, trial: Trial, asks: Sequence[Ask]) -> list[Ask]:
+    def missing(self, trial: Trial, asks: Sequence[AskedExample]) -> list[AskedExample]:
         """Those of the examples that have no answer yet, in their order."""
         done = self.finished(trial)
         return [ask for ask in asks if ask not in done]

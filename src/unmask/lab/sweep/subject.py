@@ -11,7 +11,7 @@ from unmask.models.caches import POLICIES, Cached, check_cache
 from unmask.models.denoiser import Denoiser
 from unmask.models.describe import Description, describe
 from unmask.models.fingerprint import fingerprint
-from unmask.models.load import default_dtype, find_folder, load
+from unmask.models.load import default_dtype, find_folder, load_described
 from unmask.models.tokenizer import Tokenizer
 
 
@@ -52,5 +52,6 @@ class Subject:
 
     def load(self, device: torch.device, dtype: str, cache: str) -> Denoiser:
         """The model, with its cache."""
-        loaded = load(self.shape.folder, device=device, dtype=None if dtype == "stored" else dtype)
+        stored = None if dtype == "stored" else dtype
+        loaded = load_described(self.shape, device=device, dtype=stored)
         return loaded.model if cache == "none" else Cached(loaded.model, cache)

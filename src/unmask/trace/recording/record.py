@@ -10,7 +10,6 @@ from unmask.decoding.request import Request
 from unmask.decoding.results import Result, Step
 from unmask.models.denoiser import Denoiser
 from unmask.models.tokenizer import Tokenizer
-from unmask.text.answers import Answer, Seconds
 from unmask.trace.recording.tracer import Tracer
 
 
@@ -33,7 +32,8 @@ def watched(tracer: Tracer, steps: Iterable[Step]) -> Result:
 
 
 def text_of(result: Result, request: Request, tokenizer: Tokenizer | None) -> str | None:
-    """What a result says, as `unmask run` prints it."""
+    """The text of a result as `unmask run` prints it; None without a tokenizer."""
     if tokenizer is None:
         return None
-    return Answer.of(result, tokenizer, request.length is None, Seconds()).text
+    ids = result.canvas.tolist() if request.length is None else result.ids
+    return tokenizer.decode(ids, skip_special=True)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from unmask.cli.terminal import Painter
-
+Paint = Callable[..., str]  # takes a text and the names of its styles
 GAP = "  "
 
 
@@ -26,7 +25,7 @@ class Table:
     rows: tuple[Row, ...]
     left: frozenset[str] = field(default_factory=frozenset)
 
-    def lines(self, paint: Painter, width: int = 80) -> list[str]:
+    def lines(self, paint: Paint, width: int = 80) -> list[str]:
         """One line for the head and one for each row, cut where they are too long."""
         every = [self.head, *(row.cells for row in self.rows)]
         widths = [max(len(cells[i]) for cells in every) for i in range(len(self.head))]

@@ -8,8 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from unmask.cli.terminal import Painter
-from unmask.trace.story.tables import Table
+from unmask.trace.story.tables import Paint, Table
 
 FIRM = "\u00a0"  # a space at which no line breaks
 _TOGETHER = re.compile(r"(\d+ )?'[^']*'|D = \S+|lam = 0|\(x [^)]*\)")  # 23 ' pens'
@@ -32,7 +31,7 @@ class Telling:
         told = [self.head, *self.before, *self.after, *([self.note] if self.note else [])]
         return {**self.facts, "told": told}
 
-    def lines(self, paint: Painter, width: int = 80) -> Iterator[str]:
+    def lines(self, paint: Paint, width: int = 80) -> Iterator[str]:
         """For people, no line longer than the width."""
         yield from (paint(line, "bold") for line in _wrapped([self.head], width))
         yield from _wrapped(self.before, width)

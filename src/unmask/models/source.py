@@ -1,0 +1,41 @@
+"""How a model was loaded, so that it can be loaded again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from unmask.models.caches import Cached
+from unmask.models.denoiser import Denoiser
+from unmask.models.describe import Description, describe
+from unmask.models.load import find_folder, load_described
+from unmask.models.wrappers.guided import Guided
+
+
+@dataclass(frozen=True)
+class ModelSource:
+    """A checkpoint and the options that change its predictions; traces keep it as JSON."""
+
+    path: str  # a folder, a hub id, or `embedded`
+    device: str = "cpu"
+    dtype: str | None = None  # None: as stored
+    mask_id: int | None = None  # None: as the files say
+    block: int | None = None  # block width of a block-causal model; None: the config's
+    cache: str = "none"
+    guidance: float | None = None
+
+    def describe(self) -> Description:
+        """Find the folder and read its config and tokenizer."""
+        return describe(find_folder(self.path), self.mask_id, self.block)
+
+    def load(self, description: Description | None = None) -> Denoiser:
+        """Load the model with its cache and guidance.
+
+        Give `description` if the folder is already read; it replaces `path`, `mask_id`, `block`.
+        """
+        loaded = load_described(
+            description or self.describe(), device=self.device, dtype=self.dtype
+        )
+        model: Denoiser = loaded.model
+        if self.cache != "none":
+            model = Cached(loaded.model, self.cache)
+        return model if self.guidance is None else Guided(model, self.guidance)
