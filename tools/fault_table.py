@@ -54,8 +54,8 @@ RULES = (
     Fault(
         "credit-without-decay",
         "src/unmask/rules/credit.py",
-        "state.credit[where] * part.beta",
-        "state.credit[where]",
+        "amounts * self.beta",
+        "amounts * 1.0",
         ("tests/rules",),
     ),
 )
