@@ -28,6 +28,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from tools.fault_table import FAULTS, Fault
 
 ROOT = Path(__file__).parent.parent
+PACKAGE = Path("src", "unmask")
 LEFT_OUT = (".git", ".venv*", ".hypothesis", ".*_cache", "__pycache__", "build", "dist")
 SECONDS = 3600  # a suite that takes longer hangs
 _FAILED = re.compile(r"^(?:FAILED|ERROR) ([^\s\[]+)", re.MULTILINE)
@@ -62,13 +63,14 @@ class Copy:
 
         With `nearest`, the rest of the suite is not run.
         """
-        file = self.folder / fault.file
+        file = self.folder / PACKAGE / fault.file
         clean = file.read_text(encoding="utf-8")
         begin = time.perf_counter()
-        for near, tests in ((True, fault.tests), (False, ("tests",))):
+        nearby = tuple(path for path in fault.tests if (self.folder / path).exists())
+        for near, tests in ((True, nearby), (False, ("tests",))):
             if nearest and not near:
                 break
-            ignored = () if near else fault.tests
+            ignored = () if near else nearby
             while True:
                 file.write_text(planted(clean, fault), encoding="utf-8")
                 failed = self._failing(tests, ignored)
@@ -135,14 +137,14 @@ def main() -> int:
     faults = FAULTS
     if options.table:
         records = json.loads(options.table.read_text(encoding="utf-8"))
-        faults = tuple(Fault(**{**record, "tests": tuple(record["tests"])}) for record in records)
+        faults = tuple(Fault(**record) for record in records)
     known: dict[str, Outcome] = {}
     if options.output and options.output.exists():
         lines = options.output.read_text(encoding="utf-8").splitlines()
         known = {outcome.name: outcome for outcome in (Outcome(**json.loads(x)) for x in lines)}
     wanted = [fault for fault in faults if not options.names or fault.name in options.names]
     for fault in wanted:
-        planted((options.tree / fault.file).read_text(encoding="utf-8"), fault)
+        planted((options.tree / PACKAGE / fault.file).read_text(encoding="utf-8"), fault)
     with tempfile.TemporaryDirectory(prefix="faults-") as folder:
         copy = Copy(options.tree, Path(folder), sys.executable, options.workers)
         for fault in wanted:
