@@ -12,6 +12,7 @@ from unmask.decoding.options import EOS_POLICIES, MOST, Eos
 from unmask.decoding.sampling import Sampling
 from unmask.errors import RequestError, UnknownName
 from unmask.models.denoiser import ModelSpec
+from unmask.rules.registry import abilities_of
 from unmask.rules.rule import Rule
 
 
@@ -169,8 +170,7 @@ def _checked(spec: ModelSpec, request: Request) -> Request:
             "give more steps or a larger block"
         )
     for part in settings.rule.parts:
-        if hasattr(part, "check_model"):
-            part.check_model(spec)
+        abilities_of(part).check_model(spec)
     if settings.eos != "keep" and spec.eos_id is None:
         raise RequestError(f"eos={settings.eos!r} needs an EOS token, and {spec.name} has none")
     return request
