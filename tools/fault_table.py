@@ -31,7 +31,7 @@ RULES = (
     ),
     Fault(
         "eb-modulated-entropy",
-        "rules/select.py",
+        "rules/prefixes.py",
         "view.raw_entropy.gather(-1, order)",
         "view.entropy.gather(-1, order)",
     ),
