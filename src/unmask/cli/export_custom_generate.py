@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from unmask.decoding.options import EOS_POLICIES
+from unmask.decoding.options import EOS_POLICIES, OPTIONS
 
 _ASKED = ("block", "length", "eos", "steps", "history", "seed", "mask_id", "attention_block")
 _SWITCHES = ("tempered", "shift")
@@ -71,11 +71,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _options(arguments: argparse.Namespace) -> dict[str, Any]:
     """The rule and the options that were given."""
-    from unmask.text.job import block_named
-
     options: dict[str, Any] = {"rule": arguments.rule}
     for name in _ASKED:
         value = getattr(arguments, name)
         if value is not None:
-            options[name] = block_named(value) if name == "block" else value
+            options[name] = OPTIONS["block"].parse("--block", value) if name == "block" else value
     return options | {name: True for name in _SWITCHES if getattr(arguments, name)}
