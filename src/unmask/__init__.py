@@ -15,7 +15,15 @@ if TYPE_CHECKING:
     from unmask.decoding.request import Request, Settings, infill_request, prompt_request
     from unmask.decoding.results import Result, Step
     from unmask.decoding.sampling import Sampling
-    from unmask.errors import ModelError, RequestError, RuleError, UnknownName, UnmaskError
+    from unmask.errors import (
+        LabError,
+        ModelError,
+        RequestError,
+        RuleError,
+        UnknownName,
+        UnmaskError,
+    )
+    from unmask.lab.compare import RuleComparison, compare
     from unmask.models.caches import Cached
     from unmask.models.denoiser import Canvas, Denoiser, Hidden, ModelSpec
     from unmask.models.function import from_function
@@ -27,10 +35,13 @@ if TYPE_CHECKING:
     from unmask.rules.rule import Decision, Rule
     from unmask.rules.select import best_first, first_in
     from unmask.rules.view import Needs, Scores, View
+    from unmask.text.answers import Answer
+    from unmask.text.session import Session, Snapshot
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Answer",
     "Batch",
     "Cached",
     "Canvas",
@@ -39,6 +50,7 @@ __all__ = [
     "Denoiser",
     "Guided",
     "Hidden",
+    "LabError",
     "Loaded",
     "ModelError",
     "ModelSpec",
@@ -47,10 +59,13 @@ __all__ = [
     "RequestError",
     "Result",
     "Rule",
+    "RuleComparison",
     "RuleError",
     "Sampling",
     "Scores",
+    "Session",
     "Settings",
+    "Snapshot",
     "Step",
     "Tokenizer",
     "UnknownName",
@@ -58,6 +73,7 @@ __all__ = [
     "View",
     "__version__",
     "best_first",
+    "compare",
     "decode",
     "decode_many",
     "decode_steps",
@@ -80,7 +96,8 @@ _HOMES = {
     "decoding.request": ("Request", "Settings", "infill_request", "prompt_request"),
     "decoding.results": ("Result", "Step"),
     "decoding.sampling": ("Sampling",),
-    "errors": ("ModelError", "RequestError", "RuleError", "UnknownName", "UnmaskError"),
+    "errors": ("LabError", "ModelError", "RequestError", "RuleError", "UnknownName", "UnmaskError"),
+    "lab.compare": ("RuleComparison", "compare"),
     "models.caches": ("Cached",),
     "models.denoiser": ("Canvas", "Denoiser", "Hidden", "ModelSpec"),
     "models.function": ("from_function",),
@@ -92,6 +109,8 @@ _HOMES = {
     "rules.rule": ("Decision", "Rule"),
     "rules.select": ("best_first", "first_in"),
     "rules.view": ("Needs", "Scores", "View"),
+    "text.answers": ("Answer",),
+    "text.session": ("Session", "Snapshot"),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,21 +12,10 @@ from typing import TYPE_CHECKING, Any
 from unmask.errors import LabError
 
 if TYPE_CHECKING:
-    from unmask.lab.benchmarks import Benchmark
-    from unmask.lab.grading import Judge, Tools
     from unmask.lab.sweep.plan import Work
     from unmask.lab.sweep.run_options import ProgressListener, RunOptions
 
 STORE = Path("unmask-lab.sqlite")
-
-
-def add_sampling(group: argparse._ActionsContainer) -> None:
-    """Settings that take one value, in `eval` and in `sweep`."""
-    group.add_argument("--limit", type=int, metavar="N", help="only the first N examples")
-    group.add_argument("--dtype", choices=("float32", "bfloat16", "float16"), help="(as stored)")
-    group.add_argument("--temperature", type=float, metavar="T", help="(the preset's)")
-    group.add_argument("--top-p", type=float, metavar="P", help="(the preset's)")
-    group.add_argument("--steps", type=int, metavar="N", help="finish within N forwards")
 
 
 def add_running(group: argparse._ArgumentGroup) -> None:
@@ -102,24 +91,6 @@ def _on_cluster(arguments: argparse.Namespace) -> RunOptions:
     )
 
 
-def judge_of(arguments: argparse.Namespace, benchmarks: Sequence[Benchmark]) -> Judge | None:
-    """A sandbox, where a task runs code."""
-    if not any(benchmark.runs_code for benchmark in benchmarks):
-        return None
-    from unmask.lab.sandbox import Sandbox
-
-    return Sandbox(allow_unsandboxed=arguments.allow_unsandboxed).judge_many
-
-
-@contextmanager
-def tools_of(arguments: argparse.Namespace, benchmarks: Sequence[Benchmark]) -> Iterator[Tools]:
-    """What the graders of these tasks use."""
-    from unmask.lab.grading import Tools
-
-    with Tools(judge_of(arguments, benchmarks)) as tools:
-        yield tools
-
-
 class Quiet:
     """Progress where nobody looks: a line per trial on stderr."""
 
@@ -189,14 +160,3 @@ def progress() -> Iterator[ProgressListener]:
     )
     with Rich(*columns, console=Console(stderr=True), transient=True) as bars:
         yield Bars(bars)
-
-
-def number_of(name: str, text: str) -> int | str:
-    """One value of an option that takes several; a block may be full."""
-    text = text.strip()
-    if name == "block" and text == "full":
-        return text
-    if not text.isdecimal():
-        allowed = "full or numbers" if name == "block" else "numbers"
-        raise LabError(f"--{name} takes {allowed}, separated by commas, got {text!r}")
-    return int(text)
