@@ -29,7 +29,9 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         "braces is a sweep, and all of its rules are explained.",
         epilog="example: unmask rules 'confidence | swd(5) | eb(0.1)'",
     )
-    command.add_argument("rule", nargs="?", metavar="RULE", help="a rule, a sweep or the name of a recipe")
+    command.add_argument(
+        "rule", nargs="?", metavar="RULE", help="a rule, a sweep or the name of a recipe"
+    )
     add_import(command)
     command.add_argument("--json", action="store_true", help="print JSON")
     command.set_defaults(run=run)
