@@ -39,4 +39,8 @@ class Drift:
         return Needs(drift=self.kl)
 
     def __call__(self, view: View) -> Tensor:
-        return view.revocable & (view.revoked_times < self.times) & (view.drift > self.limit)
+        return (
+            view.revocable
+            & (view.revoked_times < self.times)
+            & (view.declared("drift") > self.limit)
+        )

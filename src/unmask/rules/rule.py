@@ -19,7 +19,7 @@ from unmask.rules.recipes import RECIPES
 from unmask.rules.registry import kind_of, needs_of, notation, spelled
 from unmask.rules.scores import entropy
 from unmask.rules.stability import Stability
-from unmask.rules.view import ABSENT, Limit, Modulate, Needs, Revoke, Score, Scores, Select, View
+from unmask.rules.view import Limit, Modulate, Needs, Revoke, Score, Scores, Select, View
 
 
 @dataclass(frozen=True)
@@ -164,7 +164,7 @@ def _checked(found: Any, part: Any, view: View) -> Scores:
             f"{spelled(part)} must give a score for each of {tuple(view.masked.shape)} positions, "
             f"got {shape}"
         )
-    if view.deferred is not ABSENT:
+    if view.deferred is not None:
         scores = scores.putting_last(view.deferred)
     if bool((scores.key.isnan() & view.masked).any()):
         raise RuleError(f"{spelled(part)} gave NaN for a masked position")

@@ -8,7 +8,6 @@ from io import BytesIO
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from unmask.decoding.loop import Batch
 from unmask.decoding.request import Request, Settings, infill_request
@@ -111,51 +110,31 @@ def _traced(
 
 
 def _steps(model: Denoiser, request: Request, script: Sequence[Moment]) -> Iterator[Step]:
-    batch = Batch(model, keep_logits=True)
-    batch.groups[request.settings, None] = Scripted(model, request.settings, script)
+    batch = Batch(model, keep_logits=True, decide=Script(script))
     batch.admit(request)
     while len(batch):
         yield from batch.step()
 
 
-class Scripted(Rows):
-    """One row whose first steps are given; the rule watches them and decides from then on."""
+@dataclass(frozen=True)
+class Script:
+    """Decides the first steps of one row as they were recorded; the rule decides the others.
 
-    def __init__(self, model: Denoiser, settings: Settings, script: Sequence[Moment]) -> None:
-        super().__init__(model, settings, keep_logits=True)
-        self.script = script
+    The rule also sees the recorded steps, with the tokens that were written in them.
+    """
 
-    def _given(self) -> Moment | None:
-        forward = int(self.state.nfe[0])
-        return self.script[forward] if forward < len(self.script) else None
+    moments: Sequence[Moment]
 
-    def _view(self, view: View) -> View:
-        given = self._given()
-        if given is None:
-            return view
-        token = view.token.clone()
-        places = torch.tensor(list(given.committed), dtype=torch.int64)
-        written = torch.tensor(list(given.committed.values()), dtype=torch.int64)
-        token[0, places - self.state.start[0]] = written
-        return replace(view, token=token)
-
-    def _decide(self, view: View) -> Decision:
-        decision = super()._decide(view)
-        given = self._given()
-        if given is None:
-            return decision
-        chosen = self._flags(view, list(given.committed))
-        return replace(decision, chosen=chosen, revoked=self._flags(view, list(given.revoked)))
-
-    def _commit(self, view: View, decision: Decision) -> None:
-        super()._commit(view, decision)
-        if decision.revoked.any() and not self.needs.drift:  # the rule itself takes nothing back
-            columns = decision.revoked.nonzero()[:, 1]
-            self._take_back((torch.zeros_like(columns), self.state.start[0] + columns))
-
-    def _flags(self, view: View, positions: list[int]) -> Tensor:
-        """True at these canvas positions: [1, W]."""
-        flags = torch.zeros_like(view.masked)
-        places = torch.tensor(positions, dtype=torch.int64)
-        flags[0, places - self.state.start[0]] = True
-        return flags
+    def __call__(self, rows: Rows, view: View) -> tuple[View, Decision]:
+        forward, start = int(rows.state.nfe[0]), rows.state.start[0]
+        if forward >= len(self.moments):
+            return view, rows.decision(view)
+        moment, token = self.moments[forward], view.token.clone()
+        committed = torch.tensor(list(moment.committed), dtype=torch.int64) - start
+        revoked = torch.tensor(list(moment.revoked), dtype=torch.int64) - start
+        token[0, committed] = torch.tensor(list(moment.committed.values()), dtype=torch.int64)
+        view = replace(view, token=token)
+        decision = rows.decision(view)
+        chosen, taken_back = torch.zeros_like(view.masked), torch.zeros_like(view.masked)
+        chosen[0, committed], taken_back[0, revoked] = True, True
+        return view, replace(decision, chosen=chosen, revoked=taken_back)
