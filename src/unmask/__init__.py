@@ -9,7 +9,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from unmask.decoding.loop import Batch, decode, decode_many, decode_steps, infill
+    from unmask.decoding.api import decode, decode_many, infill
+    from unmask.decoding.loop import Batch, decode_steps
+    from unmask.decoding.options import DecodingOptions
     from unmask.decoding.request import Request, Settings, infill_request, prompt_request
     from unmask.decoding.results import Result, Step
     from unmask.decoding.sampling import Sampling
@@ -33,6 +35,7 @@ __all__ = [
     "Cached",
     "Canvas",
     "Decision",
+    "DecodingOptions",
     "Denoiser",
     "Guided",
     "Hidden",
@@ -71,7 +74,9 @@ __all__ = [
 ]
 
 _HOMES = {
-    "decoding.loop": ("Batch", "decode", "decode_many", "decode_steps", "infill"),
+    "decoding.api": ("decode", "decode_many", "infill"),
+    "decoding.loop": ("Batch", "decode_steps"),
+    "decoding.options": ("DecodingOptions",),
     "decoding.request": ("Request", "Settings", "infill_request", "prompt_request"),
     "decoding.results": ("Result", "Step"),
     "decoding.sampling": ("Sampling",),

@@ -95,7 +95,7 @@ def test_what_sglang_cannot_serve_is_refused(export, tmp_path):
     assert "unmask serve" in error
     code, _, error, _ = export("--model", make_sdar(tmp_path / "sdar"))
     assert code == 2
-    assert f"masks with token 258, and SGLang takes {SDAR_MASK}" in error
+    assert f"has mask token 258, but SGLang uses {SDAR_MASK}" in error
 
 
 def test_without_sglang_its_algorithm_names_the_extra():

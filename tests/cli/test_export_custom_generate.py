@@ -89,5 +89,5 @@ def test_somebody_elses_code_is_not_overwritten(export, tmp_path):
     theirs.write_text("def generate(model): ...")
     code, _, error = export("x")
     assert code == 2
-    assert "is not ours to overwrite; give another folder, or delete it" in error
+    assert "was not written by unmask; give another folder, or delete the file" in error
     assert theirs.read_text() == "def generate(model): ..."

@@ -22,7 +22,7 @@ from unmask.cli import main
         (["--threads", "0"], "--threads must be >= 1, got 0"),
         (["--api-key", ""], "--api-key must not be empty"),
         (["--rule", "conf"], "unknown rule or recipe 'conf'"),
-        (["--model", "nowhere"], "'nowhere' is no folder"),
+        (["--model", "nowhere"], "'nowhere' is not a folder"),
         (["--max-length", "20"], "requests get 48 tokens where they do not say"),
         (["--max-prompt", "0"], "--max-prompt must be >= 1, got 0"),
     ],

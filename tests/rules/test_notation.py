@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from unmask import Rule, RuleError, UnknownName
 from unmask.rules.notation import expand, parse
+from unmask.rules.prefixes import EntropyBound
 from unmask.rules.registry import kinds, show
-from unmask.rules.select import EntropyBound, Klass, TopK
+from unmask.rules.select import Klass, TopK
 from unmask.rules.stability import Stability
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import pytest
 
 from tests.checkpoints import BOS, MASK, make_llada
-from unmask.decoding.loop import decode
+from unmask.decoding.api import decode
 from unmask.decoding.request import Settings
 from unmask.errors import RequestError
 from unmask.kernels.reduce import reduce

@@ -1,4 +1,4 @@
-"""`unmask export sglang`: a rule as a file for SGLang, and the command that serves with it."""
+"""`unmask export sglang`: writes a rule as a file for SGLang, and prints the command."""
 
 from __future__ import annotations
 
@@ -17,31 +17,53 @@ def add(targets: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register the target."""
     command = targets.add_parser(
         "sglang",
-        help="a file for SGLang's --dllm-algorithm Unmask",
+        help="write a file for SGLang's --dllm-algorithm Unmask",
         description="Writes the file for SGLang's --dllm-algorithm-config and prints the command "
         "that serves with it: for LLaDA2 and SDAR, or for the checkpoint of --model, whose block "
-        "and end tokens are then written too. SGLang finds the algorithm by itself in the "
-        "environment where unmask[sglang] is installed.",
+        "and end tokens are then written too. SGLang finds the algorithm if unmask[sglang] is "
+        "installed in its environment.",
         epilog="example: unmask export sglang --rule 'confidence | swd(5) | eb(0.1)' -o rule.yaml",
     )
-    command.add_argument("--rule", default="swd", help="a rule or a recipe (swd)")
-    command.add_argument("--model", metavar="PATH", help="the checkpoint to serve: a folder")
+    command.add_argument("--rule", default="swd", help="rule or recipe (default: swd)")
+    command.add_argument("--model", metavar="PATH", help="folder of the checkpoint to serve")
     command.add_argument(
-        "-o", "--output", type=Path, default=Path("rule.yaml"), metavar="FILE", help="(rule.yaml)"
+        "-o",
+        "--output",
+        type=Path,
+        default=Path("rule.yaml"),
+        metavar="FILE",
+        help="file to write (default: rule.yaml)",
     )
     group = command.add_argument_group("decoding of each block")
-    group.add_argument("--eos", choices=EOS, default="keep", help="what the end token means (keep)")
-    group.add_argument("--steps", type=int, metavar="N", help="finish a block within N forwards")
-    group.add_argument("--temperature", type=float, default=0.0, metavar="T", help="0: greedy (0)")
-    group.add_argument("--top-p", type=float, default=1.0, metavar="P", help="(1)")
-    group.add_argument("--top-k", type=int, default=0, metavar="K", help="0: all tokens (0)")
-    group.add_argument("--tempered", action="store_true", help="score what temperature leaves")
-    group.add_argument("--seed", type=int, metavar="N", help="(another for each request)")
+    group.add_argument(
+        "--eos", choices=EOS, default="keep", help="what the end token does (default: keep)"
+    )
+    group.add_argument(
+        "--steps",
+        type=int,
+        metavar="N",
+        help="finish a block within N forwards (default: no limit)",
+    )
+    group.add_argument(
+        "--temperature", type=float, default=0.0, metavar="T", help="0 is greedy (default: 0)"
+    )
+    group.add_argument(
+        "--top-p", type=float, default=1.0, metavar="P", help="nucleus to draw from (default: 1)"
+    )
+    group.add_argument(
+        "--top-k", type=int, default=0, metavar="K", help="tokens to draw from (default: 0, all)"
+    )
+    group.add_argument(
+        "--tempered", action="store_true", help="score the distribution after temperature"
+    )
+    group.add_argument(
+        "--seed", type=int, metavar="N", help="seed of all draws (default: one for each request)"
+    )
     command.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Write the file and say how to serve with it."""
+    """Write the file and print how to serve with it."""
     from unmask.integrations.sglang.launch import commands, file_text, options_for
     from unmask.models.describe import describe
 
@@ -57,10 +79,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _given(arguments: argparse.Namespace) -> dict[str, Any]:
-    """The rule, and what was asked for besides."""
-    asked = {name: getattr(arguments, name) for name in _ASKED}
-    said = {name: value for name, value in asked.items() if value != _PLAIN.get(name)}
-    return {"rule": arguments.rule, **said}
+    """The rule and the options that were given."""
+    options = {name: getattr(arguments, name) for name in _ASKED}
+    given = {name: value for name, value in options.items() if value != _PLAIN.get(name)}
+    return {"rule": arguments.rule, **given}
 
 
 def _folder(given: str) -> Path:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from unmask.decoding.request import Eos, Settings
+from unmask.decoding.options import Eos
+from unmask.decoding.request import Settings
 from unmask.rules.modulators import PositionCalibration
 from unmask.rules.rule import Rule
 from unmask.rules.select import Threshold

@@ -15,7 +15,8 @@ from torch import Tensor, nn
 from unmask.conformance.cases import SCORES, KnownDifference, NotOffered
 from unmask.conformance.report import Report
 from unmask.decoding.loop import decode_steps
-from unmask.decoding.request import Eos, Settings, prompt_request
+from unmask.decoding.options import Eos
+from unmask.decoding.request import Settings, prompt_request
 from unmask.decoding.sampling import Sampling
 from unmask.errors import UnmaskError
 from unmask.models.caches import Cached

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
-from unmask.decoding.request import Eos
+from unmask.decoding.options import Eos
 
 TOP, EB, THRESHOLD = "top(1)", "eb(0.1)", "threshold"
 THRESHOLDS = {"confidence": "0.9", "margin": "0.9", "entropy": "-0.4"}  # in the score's own unit

@@ -1,1 +1,1 @@
-"""Our rules in other people's programs: each translates, needs its extra, and decides nothing."""
+"""Adapters that run our rules inside other programs; a folder for each host."""

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from unmask.errors import require
-from unmask.rules.registry import register
+from unmask.rules.registry import register, show
 from unmask.rules.view import Needs
 
 
@@ -38,6 +38,13 @@ class Credit:
         require(0 <= self.alpha < inf, f"credit: alpha must be >= 0 and finite, got {self.alpha}")
         require(0 <= self.beta <= 1, f"credit: beta must be in [0, 1], got {self.beta}")
         require(0 <= self.gamma < inf, f"credit: gamma must be >= 0 and finite, got {self.gamma}")
+
+    def describe(self) -> str:
+        return (
+            f"Add {show(self.alpha)} log(1 + C) to the logits. C is the credit of a token: its "
+            f"probability to the power {show(self.gamma)} for each step in which it is the "
+            f"likeliest; C is multiplied by {show(self.beta)} per step and is 0 in a new block."
+        )
 
     def updated(
         self, tokens: Tensor, amounts: Tensor, token: Tensor, probability: Tensor

@@ -1,4 +1,4 @@
-"""Limits: at least or at most so many positions of what a selection chose."""
+"""Limits: they add to the positions that a selection chose, or take some of them away."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import Tensor
 from unmask.errors import require_whole
 from unmask.rules.registry import register
 from unmask.rules.schedules import even_share, steps_per_window
-from unmask.rules.select import best_first, first_in
+from unmask.rules.select import best_first, best_positions, first_in
 from unmask.rules.view import Needs, Scores, View
 
 
@@ -29,6 +29,9 @@ class Floor:
     def __post_init__(self) -> None:
         require_whole("floor: k", self.k, 1)
         require_whole("floor: steps", self.steps, 0)
+
+    def describe(self) -> str:
+        return _describe(self, "least")
 
     def __call__(self, view: View, scores: Scores, chosen: Tensor) -> Tensor:
         count = even_share(self.steps, view.progress) if self.steps else self.k
@@ -49,6 +52,9 @@ class Cap:
         require_whole("cap: k", self.k, 1)
         require_whole("cap: steps", self.steps, 0)
 
+    def describe(self) -> str:
+        return _describe(self, "most")
+
     def __call__(self, view: View, scores: Scores, chosen: Tensor) -> Tensor:
         order = best_first(scores.key, chosen)
         return first_in(order, self._saved(view) if self.steps else self.k, chosen)
@@ -59,3 +65,9 @@ class Cap:
         left = view.masked.sum(-1)
         allowed = (p.opened // steps_here) * (p.step + 1) - (p.opened - left)
         return torch.where(p.step >= steps_here - 1, left, allowed.clamp_min(1))
+
+
+def _describe(part: Floor | Cap, bound: str) -> str:
+    if part.steps:
+        return f"Commit at {bound} the share of one step in a timetable of {part.steps} steps."
+    return f"Commit at {bound} {best_positions(part.k)} per step."

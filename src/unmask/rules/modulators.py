@@ -1,4 +1,4 @@
-"""Modulators that weigh a score by where the position is and which token it would get."""
+"""Modulators that weigh a score by the place of the position and by its token."""
 
 from __future__ import annotations
 
@@ -7,16 +7,22 @@ from dataclasses import dataclass
 from functools import cache
 from math import inf, log
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from unmask.errors import RuleError, require
-from unmask.models.denoiser import ModelSpec
-from unmask.rules.registry import register
+from unmask.rules.registry import register, show
+from unmask.rules.scores import entropy
 from unmask.rules.view import Needs, Scores, View
+
+if TYPE_CHECKING:
+    from unmask.models.denoiser import ModelSpec
+    from unmask.rules.rule import Rule
+
+_SCORE = "pc needs a score in [0, 1]: confidence, margin or random"
 
 
 @register(
@@ -51,6 +57,20 @@ class PositionCalibration:
         if self.background != "none":
             _frequencies(self.background)
 
+    def describe(self) -> str:
+        place = f"multiply the score by exp(-{show(self.lam)} * place)"
+        rare = (
+            f" Favour rare tokens by the frequencies in {self.background}, clipped at "
+            f"{show(self.alpha)}."
+            if self.background != "none"
+            else ""
+        )
+        return f"Favour early positions of the block: {place}.{rare}"
+
+    def check_rule(self, rule: Rule) -> None:
+        """Raise for a score that is no probability."""
+        require(rule.score is not entropy, f"{_SCORE}, not entropy")
+
     def check_model(self, spec: ModelSpec) -> None:
         """Raise unless there is a frequency for every token."""
         known = spec.vocab_size if self.background == "none" else len(_frequencies(self.background))
@@ -61,7 +81,7 @@ class PositionCalibration:
         )
 
     def __call__(self, view: View, scores: Scores) -> Scores:
-        require(scores.logarithmic, "pc needs a score in [0, 1]: confidence, margin or random")
+        require(scores.logarithmic, _SCORE)
         key, value = scores.key, scores.value
         if self.background != "none":
             surprise = -(_frequencies(self.background).to(value.device) + 1e-9).log()
@@ -92,6 +112,9 @@ class Certainty:
             0.01 <= self.sigma < inf,
             f"certainty: sigma must be >= 0.01 and finite, got {self.sigma}",
         )
+
+    def describe(self) -> str:
+        return f"Favour positions near fixed tokens, by a Gaussian of width {show(self.sigma)}."
 
     def __call__(self, view: View, scores: Scores) -> Scores:
         return scores - -self.density(view).log()

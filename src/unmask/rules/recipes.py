@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from unmask.decoding.request import Eos
+DEFAULT_RULE = "swd"
 
 
 @dataclass(frozen=True)
@@ -17,7 +15,6 @@ class Recipe:
     rule: str  # in the notation; with braces it is a sweep
     block: int | None = None
     length: int = 256
-    eos: Eos = "keep"
     note: str = ""
 
 

@@ -1,4 +1,4 @@
-"""Revocation: taking back a commitment whose distribution has moved since."""
+"""Revocation: masks a committed position again when its distribution has moved."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from unmask.errors import require, require_whole
-from unmask.rules.registry import register
+from unmask.rules.registry import register, show
 from unmask.rules.view import KL, Needs, View
+from unmask.rules.words import number, times
 
 
 @register(
@@ -37,6 +38,16 @@ class Drift:
     @property
     def needs(self) -> Needs:
         return Needs(drift=self.kl)
+
+    def describe(self) -> str:
+        kl = "KL(at commit || now)" if self.kl == "prev_cur" else "KL(now || at commit)"
+        return (
+            f"Mask a committed position of the block again if its distribution has moved by more "
+            f"than {show(self.limit)} nats since then, by {kl}; at most {times(self.times)} each."
+        )
+
+    def why(self) -> str:
+        return f"its distribution had moved by more than {number(self.limit)} nats"
 
     def __call__(self, view: View) -> Tensor:
         return (

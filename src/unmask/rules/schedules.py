@@ -1,4 +1,4 @@
-"""Selections that follow a timetable: how many positions go in step t of how many."""
+"""Selections that follow a timetable: each step commits a planned share of the masks."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ import torch
 from torch import Tensor
 
 from unmask.errors import require, require_whole
-from unmask.rules.registry import register
+from unmask.rules.part import Standing
+from unmask.rules.registry import notation, register
 from unmask.rules.select import best_first, first_in
 from unmask.rules.view import Needs, Progress, Scores, View
+from unmask.rules.words import counted
 
 
 def steps_per_window(steps: int, progress: Progress) -> Tensor:
@@ -31,6 +33,12 @@ def even_share(steps: int, progress: Progress) -> Tensor:
     return torch.where(late, progress.opened, share.clamp_min(1))
 
 
+def _why(part: Static | Timesteps, at: Standing) -> str:
+    share = int(at.level("share"))
+    planned = counted(share, "position") if share else "no positions"
+    return f"{notation(part)} gave {planned} to this step, and it was {at.place}"
+
+
 @register("select", "static", "the k_t best, k_t an even share of the masks", "LLaDA's generate.py")
 @dataclass(frozen=True)
 class Static:
@@ -40,9 +48,13 @@ class Static:
 
     adaptive = False
     needs = Needs()
+    why = _why
 
     def __post_init__(self) -> None:
         require_whole("static: steps", self.steps, 1)
+
+    def describe(self) -> str:
+        return f"Commit an even share of the masks in each of {self.steps} steps (over all blocks)."
 
     def __call__(self, view: View, scores: Scores) -> Tensor:
         order = best_first(scores.key, view.masked)
@@ -71,11 +83,15 @@ class Timesteps:
     eps: float = 0.001
 
     adaptive = False
-    waits = True  # a step may commit nothing
+    waits = True
     needs = Needs()
+    why = _why
 
     def __post_init__(self) -> None:
         _check_timesteps("timesteps", self.steps, self.eps)
+
+    def describe(self) -> str:
+        return f"Commit the share that Dream's {self.steps} timesteps ask for."
 
     def __call__(self, view: View, scores: Scores) -> Tensor:
         return first_in(best_first(scores.key, view.masked), self._count(view), view.masked)
@@ -104,6 +120,13 @@ class Origin:
 
     def __post_init__(self) -> None:
         _check_timesteps("origin", self.steps, self.eps)
+
+    def describe(self) -> str:
+        return f"Commit at random, the share that Dream's {self.steps} timesteps ask for."
+
+    def why(self, at: Standing) -> str:
+        drawn = "drawn" if at.taken else "not drawn"
+        return f"{notation(self)} draws positions at random, and it was {drawn}"
 
     def __call__(self, view: View, scores: Scores) -> Tensor:
         share, last = _share(self.steps, self.eps, view.progress)

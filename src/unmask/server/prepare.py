@@ -6,7 +6,7 @@ import warnings
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from unmask.decoding.options import Asked, Decoding, doubts, recipe_of
+from unmask.decoding.asked import Asked, Decoding, doubts, recipe_of
 from unmask.decoding.request import Request
 from unmask.decoding.sampling import Sampling
 from unmask.errors import RequestError, UnmaskError

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from unmask.decoding.request import MOST, Eos
+from unmask.decoding.options import MOST, Eos
 
 Text = Annotated[str, Field(max_length=2**18)]
 Stop = Annotated[str, Field(min_length=1, max_length=256)]

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from unmask.decoding.loop import decode_steps
-from unmask.decoding.request import MOST, Request, Settings, infill_request, prompt_request
+from unmask.decoding.options import MOST
+from unmask.decoding.request import Request, Settings, infill_request, prompt_request
 from unmask.decoding.results import Result, Step
 from unmask.errors import RequestError
 from unmask.models.denoiser import Denoiser, ModelSpec

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, Literal
 import torch
 
 from unmask import __version__
-from unmask.decoding.options import Asked, doubts, recipe_of
+from unmask.decoding.asked import Asked, doubts, recipe_of
 from unmask.decoding.request import Request, Settings
 from unmask.decoding.results import Result
 from unmask.decoding.sampling import Sampling

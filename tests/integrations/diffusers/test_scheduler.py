@@ -219,7 +219,7 @@ def test_a_chat_goes_in_and_text_comes_out(model):
     [
         ({"rule": "confidenze | top(1)"}, "did you mean 'confidence'"),
         ({"rule": 5}, "rule must be a text, got 5"),
-        ({"rule": SWD, "eos": "stop"}, "needs to know the end token; give its eos_id"),
+        ({"rule": SWD, "eos": "stop"}, "needs the id of the end token; give eos_id"),
     ],
 )
 def test_bad_options_are_one_line(options, message):
@@ -229,11 +229,13 @@ def test_bad_options_are_one_line(options, message):
 
 
 def test_what_the_pipeline_asks_and_cannot_have_is_one_line(run):
-    with pytest.raises(UnmaskError, match=r"attends in blocks of 8, .*call it with block_length=8"):
+    with pytest.raises(
+        UnmaskError, match=r"attends in blocks of 8, .*call the pipeline with block_length=8"
+    ):
         run(ours(rule=SWD), block_length=6)
-    with pytest.raises(UnmaskError, match="give the pipeline prompts of one length"):
+    with pytest.raises(UnmaskError, match="give the pipeline prompts of equal length"):
         run(ours(rule=SWD), attention_mask=torch.tensor([[0, 1, 1, 1, 1]]))
-    with pytest.raises(UnmaskError, match="decides on masks; give mask_token_id"):
+    with pytest.raises(UnmaskError, match="mask_token_id is missing"):
         ours(rule=SWD).step(torch.zeros(1, BLOCK, 9), 0, torch.zeros(1, BLOCK).long())
 
 

@@ -16,7 +16,7 @@ from unmask.decoding.request import Settings
 from unmask.embedded.tasks import TASKS
 from unmask.errors import RequestError
 from unmask.rules.rule import Rule
-from unmask.studies.likelihood import Pair, log_likelihoods
+from unmask.studies.likelihood import Continuation, log_likelihoods
 from unmask.text.answers import Prompt, generate
 
 pytest.importorskip("lm_eval")
@@ -142,7 +142,9 @@ def test_likelihoods_are_those_of_the_estimator_whatever_the_order(embedded):
     requests = [asked("loglikelihood", context, end) for end in ends]
     found = embedded.loglikelihood(requests, disable_tqdm=True)
     encode = embedded.tok_encode
-    pairs = [Pair(encode(context), encode(context + end)[len(encode(context)) :]) for end in ends]
+    pairs = [
+        Continuation(encode(context), encode(context + end)[len(encode(context)) :]) for end in ends
+    ]
     expected = list(log_likelihoods(embedded.model, pairs, samples=15, seed=0))
     assert [value for value, _ in found] == pytest.approx(expected, abs=1e-4)
     assert found[0][0] > found[1][0]
@@ -182,7 +184,7 @@ def test_a_block_causal_model_writes_and_judges_in_its_blocks(tmp_path):
     (text,) = texts(lm, ["Hello"], max_gen_toks=7)
     assert text.nfe == 7  # byte 5 to 12, with the last block filled to its end
     model, tokenizer = load(folder)
-    pair = Pair(tokenizer.encode("Hello"), tokenizer.encode(" world"))
+    pair = Continuation(tokenizer.encode("Hello"), tokenizer.encode(" world"))
     ((value, _),) = lm.loglikelihood([asked("loglikelihood", "Hello", " world")])
     assert value == pytest.approx(next(log_likelihoods(model, [pair], samples=15)))
 
@@ -190,7 +192,7 @@ def test_a_block_causal_model_writes_and_judges_in_its_blocks(tmp_path):
 def test_a_cache_is_for_texts(tmp_path):
     lm = unmask_lm(block=16, cache="prefix")
     assert texts(lm, chats(lm)[-1:])[0]
-    with pytest.raises(RequestError, match="cache=prefix is for texts"):
+    with pytest.raises(RequestError, match="cache=prefix works for generated texts only"):
         lm.loglikelihood([asked("loglikelihood", "Ann", " has")])
 
 
@@ -200,7 +202,7 @@ def test_sampled_repeats_and_a_cache_of_responses_do_not_go_together(tmp_path):
     lm = unmask_lm()
     cached = CachingLM(lm, str(tmp_path / "cache.db"))
     request = asked("generate_until", "Ann", {"temperature": 1.0}, repeats=2)
-    with pytest.raises(RequestError, match="would serve one text for all 2 repeats"):
+    with pytest.raises(RequestError, match="would return one text for all 2 repeats"):
         cached.generate_until([request, request])
 
 

@@ -147,9 +147,9 @@ def test_draws_are_the_same_on_every_rank_and_differ_between_requests():
         ({"rule": "confidance | top(1)"}, "did you mean 'confidence'?"),
         ({"rule": 5}, "rule must be a text, got 5"),
         ({"rule": SWD, "treshold": 1}, "unknown option 'treshold'"),
-        ({"rule": SWD, "eos": "last"}, "give its eos_id"),
+        ({"rule": SWD, "eos": "last"}, "give eos_id"),
         ({"rule": SWD, "temperature": "hot"}, "temperature must be a number, got 'hot'"),
-        ({}, "no rule; write for example"),
+        ({}, "rule is missing; give for example"),
     ],
 )
 def test_a_wrong_file_is_one_line_that_names_the_option(options, said):

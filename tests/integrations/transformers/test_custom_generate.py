@@ -204,18 +204,21 @@ class TakesLogits(transformers.generation.streamers.BaseStreamer):
         ({"eos": "never"}, "unknown EOS policy 'never'"),
         ({"seed": "x"}, "seed must be a whole number >= 0, got 'x'"),
         ({"shift": 1}, "shift must be true or false, got 1"),
-        ({"num_beams": 4}, "num_beams is nothing that decoding by a rule does"),
-        ({"repetition_penalty": 1.2}, "repetition_penalty is nothing that"),
+        ({"num_beams": 4}, "decoding by a rule does not support num_beams"),
+        ({"repetition_penalty": 1.2}, "does not support repetition_penalty"),
         (
             {"generation_config": transformers.GenerationConfig(num_beams=2)},
-            "num_beams is nothing that decoding by a rule does",
+            "decoding by a rule does not support num_beams",
         ),
-        ({"logits_processor": [print]}, "logits_processor is nothing that"),
-        ({"temperature": 0.5}, "temperature changes nothing without do_sample=True"),
+        ({"logits_processor": [print]}, "does not support logits_processor"),
+        ({"temperature": 0.5}, "temperature has no effect without do_sample=True"),
         ({"input_ids": None}, "needs the token ids of its prompts"),
         ({"attention_mask": torch.ones(1, 2)}, r"attention_mask must have the shape .* \(1, 5\)"),
-        ({"max_new_tokens": None, "max_length": 5}, "max_length 5 leaves nothing to write after 5"),
-        ({"streamer": TakesLogits()}, "the streamer wants the logits"),
+        (
+            {"max_new_tokens": None, "max_length": 5},
+            "max_length 5 leaves no room after a prompt of 5",
+        ),
+        ({"streamer": TakesLogits()}, "the streamer asks for the logits"),
     ],
 )
 def test_what_cannot_be_done_is_said_in_one_line(ask, arguments, message):
@@ -226,7 +229,7 @@ def test_what_cannot_be_done_is_said_in_one_line(ask, arguments, message):
 
 def test_a_streamer_shows_one_row_only(ask):
     streamer = transformers.TextStreamer(tokenizer_in_memory("llada-tiny"))
-    with pytest.raises(UnmaskError, match="a streamer shows one row, and there are 2"):
+    with pytest.raises(UnmaskError, match="a streamer shows one row, got 2 rows"):
         ask(input_ids=torch.tensor([PROMPT, PROMPT]), streamer=streamer)
 
 

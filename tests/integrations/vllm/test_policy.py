@@ -83,7 +83,7 @@ def test_nested_lists_are_logits_too_and_nothing_of_the_callers_is_changed():
 @pytest.mark.parametrize(
     ("logits", "said"),
     [
-        (None, "no logits"),
+        (None, "logits are missing"),
         (torch.zeros(2, BLOCK, 5), r"must be floats of shape \(12, vocabulary\)"),
         (torch.zeros(BLOCK, 5, dtype=torch.int64), "got torch.int64"),
     ],

@@ -39,7 +39,7 @@ def test_the_entropy_budget_says_what_one_more_would_have_cost():
     told, gauge = story(trace, 1), trace.moments[0].gauge
     assert f"one more would have made it {gauge['next']:.3g}, over 0.1 nats" in told
     assert "and in line it was 2nd" in told
-    assert "the best one always goes, and it was that; nobody else was left" in told
+    assert "the best one always goes, and it was that; no other candidate was left" in told
 
 
 def test_without_history_swd_lets_only_the_best_go():

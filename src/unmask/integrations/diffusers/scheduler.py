@@ -1,4 +1,4 @@
-"""A scheduler for diffusers' LLaDA2Pipeline that commits what a rule chooses."""
+"""A scheduler for diffusers' LLaDA2Pipeline that commits the tokens a rule chooses."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from torch import Tensor
 from unmask.decoding.request import Settings
 from unmask.decoding.sampling import Sampling
 from unmask.errors import RequestError
+from unmask.integrations.block_options import BlockOptions
 from unmask.integrations.blocks import Blocks, Seat
-from unmask.integrations.options import Options
 
 try:
     from diffusers import BlockRefinementScheduler
@@ -20,17 +20,18 @@ try:
     from diffusers.schedulers.scheduling_block_refinement import BlockRefinementSchedulerOutput
 except ImportError as error:
     raise RequestError(
-        f"diffusers with its LLaDA2Pipeline is not here ({error}); pip install 'unmask[diffusers]'"
+        f"cannot import LLaDA2Pipeline from diffusers ({error}); pip install 'unmask[diffusers]'"
     ) from None
 
 
 class UnmaskScheduler(BlockRefinementScheduler):  # type: ignore[misc]
-    """Any rule in the place of commit-by-confidence; blocks are refined as the pipeline likes.
+    """Commits by a rule instead of by confidence; the pipeline still walks the blocks.
 
-    The pipeline's `threshold` and `minimal_topk` are not read: what to commit is the rule's to say.
-    Its `num_inference_steps` is the most forwards that a block takes, `temperature`, `top_p`,
-    `top_k` and `sampling_method` draw as they do there, and `editing_threshold` rewrites committed
-    tokens. A filled block takes no further forward unless it may be edited.
+    The pipeline's `threshold` and `minimal_topk` are ignored, because the rule decides what to
+    commit. `num_inference_steps` is the most forwards that a block takes. `temperature`, `top_p`,
+    `top_k` and `sampling_method` draw tokens, and `editing_threshold` rewrites committed tokens,
+    as in the pipeline's own scheduler. A filled block takes no further forward unless it may be
+    edited.
     """
 
     @register_to_config  # type: ignore[untyped-decorator]
@@ -51,9 +52,9 @@ class UnmaskScheduler(BlockRefinementScheduler):  # type: ignore[misc]
             block_length, num_inference_steps, threshold, editing_threshold, minimal_topk
         )
         given = {"rule": rule, "eos": eos, "allow_mask": allow_mask}
-        self.options = Options.read(given if eos_id is None else {**given, "eos_id": eos_id})
+        self.options = BlockOptions.read(given if eos_id is None else {**given, "eos_id": eos_id})
         self._known: dict[tuple[int, Settings], Blocks] = {}
-        self._seats: list[Seat] = []  # of the rows of the pipeline's batch
+        self._seats: list[Seat] = []  # one per row of the pipeline's batch
         self._seeds: list[int] = []
         self._left = torch.empty(0, dtype=torch.bool)  # [B] which blocks have masks
 
@@ -75,9 +76,9 @@ class UnmaskScheduler(BlockRefinementScheduler):  # type: ignore[misc]
         generator: torch.Generator | None = None,
         return_dict: bool = True,
     ) -> Any:
-        """Decide once on the blocks of all rows, after a forward; the first of a block is 0."""
+        """Decide once on the blocks of all rows; `timestep` is 0 in a block's first forward."""
         if mask_token_id is None:
-            raise RequestError("a rule decides on masks; give mask_token_id")
+            raise RequestError("mask_token_id is missing; a rule needs it to know the masks")
         drawn = 0.0 if sampling_method == "greedy" else temperature
         settings = self._settings(drawn, top_p, top_k)
         blocks = self._blocks(mask_token_id, settings)
@@ -96,11 +97,11 @@ class UnmaskScheduler(BlockRefinementScheduler):  # type: ignore[misc]
                 editable &= ~prompt_mask
             edited = editable & (guess != sample) & (confidence > editing_threshold)
             after = torch.where(edited, guess, after)
-            self._tell(after, edited)
+            self._record_edits(after, edited)
         self._left = (after == mask_token_id).any(-1)
         sampled = torch.where(committed, after, guess)
-        found = (after, committed, edited, sampled, confidence, model_output)
-        return BlockRefinementSchedulerOutput(*found) if return_dict else found
+        output = (after, committed, edited, sampled, confidence, model_output)
+        return BlockRefinementSchedulerOutput(*output) if return_dict else output
 
     def check_block_should_continue(
         self,
@@ -112,7 +113,7 @@ class UnmaskScheduler(BlockRefinementScheduler):  # type: ignore[misc]
         max_post_steps: int,
         finished: Tensor,
     ) -> bool:
-        """Whether the block needs another forward: for its masks, or to be edited."""
+        """Whether the block needs another forward, for its masks or for edits."""
         if bool((self._left & ~finished).any()):
             return step_idx < int(self.num_inference_steps)
         if not editing_enabled:
@@ -129,7 +130,7 @@ class UnmaskScheduler(BlockRefinementScheduler):  # type: ignore[misc]
         return more
 
     def _settings(self, temperature: float, top_p: float | None, top_k: int | None) -> Settings:
-        """How this call of the pipeline decodes."""
+        """The settings of this call of the pipeline."""
         sampling = Sampling()
         if temperature:
             top_p, top_k = 1.0 if top_p is None else top_p, top_k or 0
@@ -144,8 +145,8 @@ class UnmaskScheduler(BlockRefinementScheduler):  # type: ignore[misc]
             self._known = {key: Blocks(options, mask_id, "the model of the pipeline")}
         return self._known[key]
 
-    def _tell(self, after: Tensor, edited: Tensor) -> None:
-        """Let the rows know of edits, so that they do not take their block for another."""
+    def _record_edits(self, after: Tensor, edited: Tensor) -> None:
+        """Copy edits into the rows' state; otherwise they would look like new blocks."""
         rows = zip(self._seats, after.cpu(), edited.cpu(), strict=True)
         for seat, tokens, changed in rows:
             known = seat.tokens()
@@ -154,16 +155,16 @@ class UnmaskScheduler(BlockRefinementScheduler):  # type: ignore[misc]
 
 
 def _seeds(count: int, settings: Settings, generator: torch.Generator | None) -> list[int]:
-    """A number for each block, drawn from the generator only if the block draws from it."""
+    """A seed for each block; the generator is used only if tokens or the rule are random."""
     if not settings.sampling.draws and not settings.rule.needs.draws:
         return [0] * count
     device = "cpu" if generator is None else generator.device
     drawn = torch.randint(2**62, (count,), generator=generator, device=device)
-    found: list[int] = drawn.tolist()
-    return found
+    seeds: list[int] = drawn.tolist()
+    return seeds
 
 
 def _likeliest(logits: Tensor) -> tuple[Tensor, Tensor]:
-    """The likeliest token of every position and its probability: [B, W, V] -> [B, W] each."""
+    """The likeliest token of each position and its probability: [B, W, V] -> [B, W] each."""
     most, token = logits.float().max(-1)
     return token, (most - logits.float().logsumexp(-1)).exp()

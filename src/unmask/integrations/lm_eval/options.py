@@ -1,4 +1,4 @@
-"""What the harness says, as settings: `model_args`, and the `gen_kwargs` of a request."""
+"""Reads lm_eval's `model_args` and the `gen_kwargs` of its requests."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from unmask import embedded
 from unmask.cli.run import CACHES
-from unmask.decoding.options import Decoding
+from unmask.decoding.asked import Decoding
 from unmask.decoding.sampling import Sampling
 from unmask.errors import RequestError, UnknownName, UnmaskError
 from unmask.text.job import Job
@@ -21,20 +21,20 @@ _KNOWN = ("until", *_LENGTHS, "do_sample", *_SAMPLING)
 
 
 @dataclass(frozen=True)
-class Options:
-    """The model arguments: those of `unmask run`, and what likelihoods take.
+class ModelArguments:
+    """The model arguments: options of `unmask run`, and those of likelihoods.
 
     Args:
         pretrained: a folder, a hub id, or `embedded`.
         rule: a rule or a recipe.
-        length: tokens to write where a task says nothing.
-        block, eos, steps, history: as in `unmask run`; None leaves them to recipe and model.
-        dtype, mask_id, cache, guidance, device: the model, as in `unmask run`.
-        seed: of every random choice, those of the estimator too.
+        length: tokens to write if the task names no number.
+        block, eos, steps, history: as in `unmask run`; None takes the recipe's or the model's.
+        dtype, mask_id, cache, guidance, device: as in `unmask run`.
+        seed: seed of all random choices, also of the likelihood estimator.
         mc_num: canvases per likelihood.
-        check_greedy: whether likelihoods also say if the rule would have written the target.
-        max_length: of prompt and answer together; None is what the model was made for.
-        batch_size: rows at once.
+        check_greedy: whether to decode the target of a likelihood to see if the rule writes it.
+        max_length: most tokens of prompt and answer together; None is the model's context.
+        batch_size: rows decoded at once.
     """
 
     pretrained: str = embedded.NAME
@@ -56,28 +56,28 @@ class Options:
     batch_size: int = 8
 
     @classmethod
-    def of(cls, given: Mapping[str, Any]) -> Options:
-        """From what lm_eval parsed; unknown names and wrong kinds are refused."""
+    def of(cls, arguments: Mapping[str, Any]) -> ModelArguments:
+        """Check the arguments that lm_eval parsed; unknown names and wrong types raise."""
         known = [field.name for field in fields(cls)]
-        for name in given:
+        for name in arguments:
             if name in _KNOWN:
                 raise RequestError(
-                    f"{name} belongs to a task's generation: give it in --gen_kwargs"
+                    f"{name} is an argument of a task's generation; give it in --gen_kwargs"
                 )
             if name not in known:
                 raise UnknownName("model argument", name, known)
-        said = {name: value for name, value in given.items() if value is not None}
-        return cls(**{name: _checked(name, value) for name, value in said.items()})
+        values = {name: value for name, value in arguments.items() if value is not None}
+        return cls(**{name: _checked(name, value) for name, value in values.items()})
 
     def job(self) -> Job:
-        """Checked, the checkpoint's folder read, nothing loaded yet."""
+        """The job, with the checkpoint's folder read and no weights loaded."""
         named = {name: value for name, value in vars(self).items() if name != "pretrained"}
         greedy = {**vars(Sampling()), "chat": None, "system": None, "infill": False}
         return Job.of(Namespace(model=self.pretrained, **named, **greedy))
 
 
 def _checked(name: str, value: Any) -> Any:
-    """A value as its option wants it; lm_eval makes numbers of all that look like one."""
+    """A value of the right type; lm_eval turns everything that looks like a number into one."""
     if name in _WHOLE:
         return _whole(name, value)
     if name == "check_greedy":
@@ -97,47 +97,47 @@ def _whole(name: str, value: Any) -> int:
     least = 0 if name in ("seed", "mask_id") else 1
     text = str(value)
     if not text.isdecimal() or int(text) < least:
-        hint = "; a batch is kept full, and none is tried out" if name == "batch_size" else ""
+        hint = "; there is no automatic batch size" if name == "batch_size" else ""
         raise RequestError(f"{name} must be a whole number >= {least}, got {value!r}{hint}")
     return int(text)
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """What a request asks for."""
+class GenerationArguments:
+    """How to decode one request, and the strings that end its text."""
 
     decoding: Decoding
     until: tuple[str, ...]
 
     @classmethod
-    def of(cls, job: Job, given: Mapping[str, Any]) -> Wanted:
-        """The settings of the model arguments, with what the task says about its generation."""
-        for name, value in given.items():
+    def of(cls, job: Job, arguments: Mapping[str, Any]) -> GenerationArguments:
+        """The settings of the model arguments, changed by those of the task's generation."""
+        for name, value in arguments.items():
             if name == "num_beams" and value == 1:
                 continue
             if name not in _KNOWN:
                 raise RequestError(
-                    f"the task asks for {name}={value!r} in its generation, which unmask does not "
-                    f"do; known: {', '.join(_KNOWN)}"
+                    f"the task's generation has {name}={value!r}, which unmask does not support; "
+                    f"known: {', '.join(_KNOWN)}"
                 )
-        lengths = [given[name] for name in _LENGTHS if given.get(name) is not None]
-        asked = replace(job.asked, sampling=_sampling(given))
+        lengths = [arguments[name] for name in _LENGTHS if arguments.get(name) is not None]
+        asked = replace(job.asked, sampling=_sampling(arguments))
         if lengths:
             asked = replace(asked, length=_whole("max_gen_toks", lengths[0]))
-        until = given.get("until") or ()
+        until = arguments.get("until") or ()
         stops = (until,) if isinstance(until, str) else tuple(until)
         if not all(isinstance(stop, str) and stop for stop in stops):
-            raise RequestError(f"until must be texts with something in them, got {until!r}")
+            raise RequestError(f"until must be texts that are not empty, got {until!r}")
         return cls(asked.decoding(job.shape), stops)
 
 
-def _sampling(given: Mapping[str, Any]) -> Sampling:
-    """Greedy unless a request samples; `do_sample=False` overrules a temperature, as it does for
-    the other models of the harness."""
-    temperature = given.get("temperature") or 0.0
-    if not given.get("do_sample", bool(temperature)):
+def _sampling(arguments: Mapping[str, Any]) -> Sampling:
+    """Greedy unless a request samples; `do_sample=False` turns a temperature off, as in lm_eval."""
+    temperature = arguments.get("temperature") or 0.0
+    if not arguments.get("do_sample", bool(temperature)):
         return Sampling()
+    given = {name: arguments.get(name) for name in _SAMPLING}
     try:
-        return Sampling(**{name: given[name] for name in _SAMPLING if given.get(name) is not None})
+        return Sampling(**{name: value for name, value in given.items() if value is not None})
     except (TypeError, UnmaskError) as error:
         raise RequestError(f"generation: {error}") from None

@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, get_args
 
-from unmask.decoding.request import Eos
+from unmask.decoding.options import Eos
 from unmask.errors import LabError, UnknownName
 from unmask.models.caches import POLICIES
 from unmask.rules.rule import Rule

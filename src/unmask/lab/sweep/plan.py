@@ -8,7 +8,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import cast
 
-from unmask.decoding.request import Eos, Request, prompt_request
+from unmask.decoding.options import Eos
+from unmask.decoding.request import Request, prompt_request
 from unmask.errors import LabError
 from unmask.lab.benchmarks import Benchmark, Example, Preset, benchmark
 from unmask.lab.sweep.grid import Setting

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from unmask.decoding.request import Eos, Settings
+from unmask.decoding.options import Eos
+from unmask.decoding.request import Settings
 from unmask.decoding.sampling import Sampling
 from unmask.rules.rule import Rule
 from unmask.text.jsonl import sha_of

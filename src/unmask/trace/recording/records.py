@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
+from unmask.rules.registry import abilities_of
 from unmask.rules.rule import Rule
 from unmask.rules.select import best_first, first_in
 from unmask.rules.stability import Stability
@@ -50,15 +50,14 @@ class Told:
         ready = rule.ready(view, stack.decision.base)
         among = view.among(ready)
         selected = rule.select(among, scores)
-        gauge = getattr(rule.select, "gauge", None)
-        found: dict[str, Tensor] = {} if gauge is None else gauge(among, scores, selected)
+        gauge = abilities_of(rule.select).gauge(among, scores, selected)
         return cls(
             stack,
             Columns.of(rule, stack, cells, before),
             ready.cpu().numpy(),
             selected.cpu().numpy(),
             _unweighted(rule, stack),
-            {name: level.tolist() for name, level in found.items()},
+            {name: level.tolist() for name, level in gauge.items()},
         )
 
     def records(self, fills: bool) -> Iterator[Record]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from unmask.rules.registry import needs_of, notation
+from unmask.rules.registry import abilities_of, notation
 from unmask.rules.stability import Stability
+from unmask.rules.words import KL_WORDS, beside, number, ordinal
 from unmask.trace.recording.reading import Trace
-from unmask.trace.story.format import beside, listed, number, ordinal, quoted, share
+from unmask.trace.story.format import listed, quoted, share
 from unmask.trace.story.timeline import Look, Timeline
 from unmask.trace.story.why_step import swd_of
 
@@ -16,7 +17,6 @@ MEANING = (
     "lam = 0 means the same step of this run, the same canvas and no SWD; a run without SWD "
     "would have gone its own way after the first difference."
 )
-_KL = {"prev_cur": "KL(previous || current)", "cur_prev": "KL(current || previous)"}
 
 
 def meaning(trace: Trace) -> str:
@@ -122,7 +122,7 @@ def _no_swd(timeline: Timeline) -> str:
     if not known:
         return f"{rule}, and its D is not known: no step had an earlier one to compare it with."
     largest, last = max(known, key=lambda look: look.instability), known[-1]
-    told = f"D = {_KL[trace.header['kl']]} was {number(last.instability)} at step {last.step}"
+    told = f"D = {KL_WORDS[trace.header['kl']]} was {number(last.instability)} at step {last.step}"
     if largest is not last:
         told = f"{told} and at most {number(largest.instability)} (step {largest.step})"
     return f"{rule}. {told}; {_who_looked(trace)}."
@@ -130,5 +130,5 @@ def _no_swd(timeline: Timeline) -> str:
 
 def _who_looked(trace: Trace) -> str:
     parts = (*trace.rule.modulators, trace.rule.select)
-    looking = [notation(part) for part in parts if needs_of(part).directions]
+    looking = [notation(part) for part in parts if abilities_of(part).needs.directions]
     return f"only {' and '.join(looking)} looked at it" if looking else "the rule ignores it"

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import groupby, pairwise
 
+from unmask.rules.registry import abilities_of, notation
+from unmask.rules.words import counted, number, ordinal, times
 from unmask.trace.recording.reading import Trace
 from unmask.trace.story.counterfactual import meaning, swd_words
 from unmask.trace.story.format import (
-    counted,
     listed,
     named,
-    number,
-    ordinal,
     quoted,
     share,
     steps,
-    times,
 )
 from unmask.trace.story.steps import look_record, steps_table
 from unmask.trace.story.telling import Telling
@@ -96,10 +93,10 @@ def _past(timeline: Timeline) -> Iterator[str]:
     for event, following in pairwise(events):
         word = quoted(timeline.trace.word(event.token))
         if following.kind == "revoke":
-            limit = getattr(revoke, "limit", math.nan)
+            why = abilities_of(revoke).why
             yield (
                 f"It had been committed as {word} at step {event.step} and was taken back at step "
-                f"{following.step}: its distribution had moved by more than {number(limit)} nats."
+                f"{following.step}{f': {why()}' if why else f' by {notation(revoke)}'}."
             )
         elif following.kind == "fill" and event.kind == "commit":
             yield f"The rule had committed {word} at step {event.step}; {_behind_end(following)}."

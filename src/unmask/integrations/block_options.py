@@ -1,4 +1,4 @@
-"""How to decode, as a host's configuration says it: a flat mapping, such as a YAML file."""
+"""Options of hosts that make the forwards (sglang, vllm, diffusers), read from a flat mapping."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ _SETTINGS = ("eos", "steps", "allow_mask")
 
 
 @dataclass(frozen=True)
-class Options:
-    """A rule and what goes with it.
+class BlockOptions:
+    """How to decode the blocks of a host, and the end tokens of its model.
 
     Args:
-        settings: of every block; `steps` are those of a block.
-        eos_id: what `settings.eos` writes or forbids.
+        settings: how to decode one block; `steps` counts the forwards of a block.
+        eos_id: the end token that `settings.eos` writes or forbids.
         stop_ids: all tokens that end an answer.
-        seed: of every draw; None draws differently for each request.
+        seed: seed of all draws; None draws differently for each request.
     """
 
     settings: Settings
@@ -47,29 +47,31 @@ class Options:
     seed: int | None = None
 
     @classmethod
-    def read(cls, given: Mapping[str, Any], others: tuple[str, ...] = ()) -> Options:
-        """Options from a mapping, in which `others` are the host's own keys."""
-        values = {str(key): value for key, value in given.items() if key not in others}
+    def read(cls, mapping: Mapping[str, Any], others: tuple[str, ...] = ()) -> BlockOptions:
+        """Check and read a mapping; the keys in `others` belong to the host and are skipped."""
+        values = {str(key): value for key, value in mapping.items() if key not in others}
         for key, value in values.items():
             if key not in KEYS:
                 raise UnknownName("option", key, (*KEYS, *others))
             if not _is(value, KEYS[key]):
                 raise RequestError(f"{key} must be {KEYS[key]}, got {value!r}")
         if "rule" not in values:
-            raise RequestError("no rule; write for example rule: 'confidence | swd(5) | eb(0.1)'")
+            raise RequestError(
+                "rule is missing; give for example rule: 'confidence | swd(5) | eb(0.1)'"
+            )
         sampling = Sampling(**{key: values[key] for key in _SAMPLING if key in values})
         chosen = {key: values[key] for key in _SETTINGS if key in values}
         settings = Settings(Rule.parse(values["rule"]), sampling=sampling, **chosen)
         stops = tuple(values.get("stop_ids", ()))
-        found = cls(settings, values.get("eos_id"), stops, values.get("seed"))
-        if settings.eos != "keep" and found.eos_id is None:
-            raise RequestError(f"eos: {settings.eos} needs to know the end token; give its eos_id")
-        if found.seed is not None and found.seed < 0:
-            raise RequestError(f"seed must be >= 0, got {found.seed}")
-        return found
+        options = cls(settings, values.get("eos_id"), stops, values.get("seed"))
+        if settings.eos != "keep" and options.eos_id is None:
+            raise RequestError(f"eos: {settings.eos} needs the id of the end token; give eos_id")
+        if options.seed is not None and options.seed < 0:
+            raise RequestError(f"seed must be >= 0, got {options.seed}")
+        return options
 
     def spec(self, mask_id: int, vocab_size: int) -> ModelSpec:
-        """What decoding must know of the host's model."""
+        """The spec of the host's model."""
         return ModelSpec(mask_id, vocab_size, self.eos_id, self.stop_ids)
 
 
