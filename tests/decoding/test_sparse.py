@@ -178,8 +178,8 @@ def test_the_logits_of_the_last_forward_are_let_go():
 @pytest.mark.parametrize(
     ("rule", "history", "line"),
     [
-        (SWD, 0, "history must keep >= 1 token, or be left out to keep all, got 0"),
-        (SWD, 1.5, "history must be a whole number, got 1.5"),
+        (SWD, 0, "history must be a whole number >= 1, got 0"),
+        (SWD, 1.5, "history must be a whole number >= 1, got 1.5"),
         (f"{SWD} | revoke(1)", 8, "revoke compares with all logits at commit"),
     ],
 )
