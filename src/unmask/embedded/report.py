@@ -10,7 +10,7 @@ from typing import Any
 
 from unmask.embedded.cells import Cell
 from unmask.embedded.compare import Outcome, Outcomes, Series
-from unmask.lab.figures.plots import Curve, Point
+from unmask.lab.figures.plots import PlotCurve, PlotPoint
 from unmask.lab.stats import Interval, Paired, paired, wilson
 
 
@@ -142,7 +142,7 @@ class Report:
         best = max(rivals, key=lambda other: (other.accuracy, -other.nfe), default=None)
         return None if best is None else (best, mine.against(best))
 
-    def curves(self, cells: Sequence[Cell]) -> list[Curve]:
+    def curves(self, cells: Sequence[Cell]) -> list[PlotCurve]:
         """Accuracy against forwards, a curve per lam, window and EOS policy."""
         found = []
         for key, group in groupby(cells, key=lambda c: (c.lam, c.block, c.eos)):
@@ -150,7 +150,7 @@ class Report:
             name = f"lam {lam:g}" + ("" if block is None else f", blocks of {block}")
             name += "" if eos == "keep" else f", EOS {_POLICIES.get(eos, eos)}"
             points = tuple(_point(self.summaries[cell]) for cell in group)
-            found.append(Curve(name, points, baseline=not lam))
+            found.append(PlotCurve(name, points, baseline=not lam))
         return found
 
 
@@ -176,7 +176,7 @@ def _lam_title(lam: float) -> str:
     return f"lam {lam:g}"
 
 
-def _point(summary: Summary) -> Point:
+def _point(summary: Summary) -> PlotPoint:
     low, high = summary.interval
     knob = summary.cell.selection.partition("(")[2].rstrip(")")
-    return Point(knob, summary.nfe, summary.accuracy, low, high)
+    return PlotPoint(knob, summary.nfe, summary.accuracy, low, high)
