@@ -9,9 +9,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from unmask.decoding.decide import Decide, by_rule
 from unmask.decoding.request import Request, Settings
 from unmask.decoding.results import Step
-from unmask.decoding.rows import Decide, Reducer, Rows, by_rule
+from unmask.decoding.rows import Reducer, Rows
 from unmask.errors import RequestError
 from unmask.kernels.reduce import reduce
 from unmask.models.denoiser import Canvas, Denoiser

@@ -9,35 +9,26 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from unmask.decoding.decide import Decide, by_rule
 from unmask.decoding.eos import EosTail
 from unmask.decoding.history import History, Where, cells_where
 from unmask.decoding.request import Request, Settings
 from unmask.decoding.results import CellLogits, Result, Step
-from unmask.decoding.sampling import adding, scored
+from unmask.decoding.sampling import adding, scored, uniform_draws
 from unmask.decoding.state import State
 from unmask.decoding.view_layout import CellStats, lay_out
-from unmask.decoding.windows import forwards_here, in_window, open_windows
-from unmask.errors import ModelError, RuleError
+from unmask.decoding.windows import in_window, open_windows
+from unmask.errors import ModelError
 from unmask.kernels.common import Stats, on_host
 from unmask.kernels.reduce import Past, reduce
 from unmask.models.denoiser import Denoiser, Hidden
-from unmask.rules.registry import abilities_of, spelled
 from unmask.rules.rule import Decision
-from unmask.rules.select import best_first, first_in
 from unmask.rules.view import KL, View
 
 # Makes the pass over the logits: `reduce`, or a wrapper of it that measures.
 Reducer = Callable[[Tensor, Past | None, frozenset[KL], bool], Stats]
-# Decides one step of some rows; returns the view with the tokens to write, and the decision.
-Decide = Callable[["Rows", View], tuple[View, Decision]]
 
 _IDENTITIES = itertools.count()
-MOST_IDLE = 4096  # forwards without a commitment after which a row is an error
-
-
-def by_rule(rows: Rows, view: View) -> tuple[View, Decision]:
-    """Decide by the rule of the rows."""
-    return view, rows.decision(view)
 
 
 @dataclass(frozen=True)
@@ -51,15 +42,7 @@ class Member:
 
 
 class Rows:
-    """Rows with equal settings, their state and their history.
-
-    Args:
-        model: what predicts.
-        settings: how to decode.
-        keep_logits: whether steps carry the logits that they were decided by.
-        reducer: makes the pass over the logits.
-        decide: decides each step.
-    """
+    """Rows with equal settings, their state and their history; the arguments are `Batch`'s."""
 
     def __init__(
         self,
@@ -69,11 +52,12 @@ class Rows:
         reducer: Reducer = reduce,
         decide: Decide = by_rule,
     ) -> None:
-        self.model, self.settings, self.keep_logits = model, settings, keep_logits
+        block = settings.block or model.spec.block
+        self.model, self.settings = model, replace(settings, block=block)
+        self.keep_logits = keep_logits  # in the steps that are handed out
         self.reducer, self.decide = reducer, decide
         self.spec = model.spec
         self.needs = settings.rule.needs
-        self.block = settings.block or self.spec.block
         self.members: list[Member] = []
         self._eos = EosTail(settings.eos, self.spec)
         mask = () if settings.allow_mask else (self.spec.mask_id,)
@@ -107,13 +91,17 @@ class Rows:
         return [member.key for member in self.members]
 
     @property
+    def _generators(self) -> list[torch.Generator]:
+        return [member.generator for member in self.members]
+
+    @property
     def state(self) -> State:
         """The state of all rows, new ones included."""
         if self._arrived:
             from_zero = self.spec.block is not None
             mask, trail = self.spec.mask_id, self.needs.trail
-            new = State.of(self._arrived, mask, self.block, trail, from_zero)
-            open_windows(new, self.block)
+            new = State.of(self._arrived, mask, self.settings.block, trail, from_zero)
+            open_windows(new, self.settings.block)
             known = [self._state] if self._state is not None and len(self._state) else []
             self._state, self._arrived = State.joined([*known, new]), []
         assert self._state is not None, "no row was admitted yet"
@@ -140,9 +128,9 @@ class Rows:
         where = cells_where(self._active(candidates, hidden, first))
         logits = self._head(hidden, first, where)  # 1. predict   [N, V]
         stats = self._reduce(logits, where)  # 2. reduce    [N] each
-        draws = self._draws(candidates) if self.needs.draws else None
+        draws = uniform_draws(state, candidates, self._generators) if self.needs.draws else None
         view = lay_out(state, window, candidates, stats, draws, self.needs)
-        view, decision = self.decide(self, view)  # 3. decide    [B, W]
+        view, decision = self.decide(self.settings, state, view)  # 3. decide    [B, W]
         forward, start, stop = state.nfe.clone(), state.start, state.stop
         self._remember(logits, stats, decision)  # 4. remember
         self._commit(view, decision)  # 5. commit
@@ -191,12 +179,12 @@ class Rows:
         credit, boost = self.settings.rule.logits, None
         credited: tuple[Tensor, Tensor] | None = None
         if credit is not None:  # it is kept on the host: one more wait for a GPU
-            own, held = raw.on_host(), (state.credit_token[where], state.credit[where])
-            credited = credit.updated(*held, own.token, own.confidence)
+            here, held = raw.on_host(), (state.credit_token[where], state.credit[where])
+            credited = credit.updated(*held, here.token, here.confidence)
             boost = adding(credited[0], credit.bonus(credited[1]), logits.device)
-        drawn = where[0].tolist() if sampling.draws else []
-        generators = [self.members[row].generator for row in drawn]
-        score = scored(logits, raw, sampling, boost, self._eos.last, generators)
+        drawn, generators = where[0].tolist() if sampling.draws else [], self._generators
+        own = [generators[row] for row in drawn]
+        score = scored(logits, raw, sampling, boost, self._eos.last, own)
         drift = self.history.drift(state, where, logits, needs.drift) if needs.drift else None
         raw, score, drift = _on_host(raw, score, drift)
         self._check_finite(raw, where)
@@ -217,49 +205,6 @@ class Rows:
                 f"{self.spec.name} gave NaN, +inf or only -inf logits at step "
                 f"{int(self.state.nfe[row])}, position {position} of request {self.keys[row]}; "
                 "check the weights and the dtype (float16 overflows where bfloat16 does not)"
-            )
-
-    def _draws(self, candidates: Tensor) -> Tensor:
-        """One float32 random number per candidate, row by row in order: [B, W]."""
-        state = self.state
-        width = int((state.stop - state.start).max())
-        draws = torch.zeros((len(self), width), dtype=torch.float64)
-        starts = zip(candidates.cpu(), state.start.tolist(), self.members, strict=True)
-        for row, (mine, start, member) in enumerate(starts):
-            places = mine.nonzero()[:, 0] - start
-            draws[row, places] = torch.rand(len(places), generator=member.generator).double()
-        return draws
-
-    def decision(self, view: View) -> Decision:
-        """What the rule decides; a budget of steps may add the best positions to it."""
-        decision = self.settings.rule(view)
-        chosen, revoked = decision.chosen, decision.revoked & view.revocable
-        least = None
-        if self.settings.steps is not None:
-            left = forwards_here(self.state, self.block, self.settings.steps)
-            least = (view.masked.sum(-1) + left - 1) // left
-            order = best_first(decision.scores.key, view.masked)
-            chosen = chosen | first_in(order, least, view.masked)
-            revoked &= (left > 1)[:, None]
-        self._check_progress(view, chosen)
-        return replace(decision, chosen=chosen, revoked=revoked, least=least)
-
-    def _check_progress(self, view: View, chosen: Tensor) -> None:
-        """Raise where a row would never end: nothing is chosen, or nothing is ever computed."""
-        waiting = ~chosen.any(-1)
-        if not bool(waiting.any()):
-            return
-        select = self.settings.rule.select
-        stuck = waiting & view.masked.any(-1)
-        if bool(stuck.any()) and not abilities_of(select).waits:
-            raise RuleError(
-                f"{spelled(select)} chose nothing though masks are left; a selection chooses at "
-                "least one per step, or says `waits = True`"
-            )
-        if bool((waiting & (self.state.idle >= MOST_IDLE)).any()):
-            raise RuleError(
-                f"nothing was committed in {MOST_IDLE} forwards: {spelled(select)} waits for ever, "
-                "or a cache never computes the masks that are left"
             )
 
     def _remember(self, logits: Tensor, stats: CellStats, decision: Decision) -> None:
@@ -308,7 +253,7 @@ class Rows:
     def _open_windows(self, hidden: Hidden, first: int) -> None:
         """Open the next windows; their history is the head on this forward's hidden states."""
         state = self.state
-        opened = open_windows(state, self.block)
+        opened = open_windows(state, self.settings.block)
         if not bool(opened.any()) or not self.needs.history:
             return
         if self.needs.block_scope:

@@ -1,4 +1,4 @@
-"""How tokens are drawn, and the statistics that score them: temperature, credit, EOS last."""
+"""Draws tokens, and computes the statistics that score them (temperature, credit, EOS last)."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from unmask.decoding.state import State
 from unmask.errors import RequestError
 from unmask.kernels.reduce import Stats, Transform, chunks, reduce, working_dtype
 from unmask.models.denoiser import ship
@@ -15,10 +16,11 @@ from unmask.models.denoiser import ship
 
 @dataclass(frozen=True)
 class Sampling:
-    """Greedy at temperature 0; else Gumbel-max in float64 over the tempered, filtered logits.
+    """How tokens are drawn: greedy at temperature 0, else Gumbel-max in float64.
 
-    Scores read the untempered distribution: the confidence is the plain probability of the drawn
-    token (LLaDA). With `tempered` they read the tempered, filtered one, as Dream's do.
+    Tokens are drawn from the tempered, filtered logits. Scores read the untempered distribution:
+    the confidence is the plain probability of the drawn token (LLaDA). With `tempered` scores read
+    the tempered, filtered distribution (Dream).
     """
 
     temperature: float = 0.0
@@ -101,6 +103,19 @@ def adding(tokens: Tensor, bonus: Tensor, device: torch.device) -> Transform:
     return add
 
 
+def uniform_draws(
+    state: State, candidates: Tensor, generators: Sequence[torch.Generator]
+) -> Tensor:
+    """One float32 random number per candidate, row by row in order: [B, W]."""
+    width = int((state.stop - state.start).max())
+    draws = torch.zeros((len(state), width), dtype=torch.float64)
+    rows = zip(candidates.cpu(), state.start.tolist(), generators, strict=True)
+    for row, (mine, start, generator) in enumerate(rows):
+        places = mine.nonzero()[:, 0] - start
+        draws[row, places] = torch.rand(len(places), generator=generator).double()
+    return draws
+
+
 def _draw(
     logits: Tensor,
     transform: Transform | None,
@@ -135,7 +150,7 @@ def gumbel_max(tempered: Tensor, uniform: Tensor) -> Tensor:
 
 
 def _keep_top_p(z: Tensor, top_p: float) -> Tensor:
-    """The likeliest tokens up to and including the one that carries their sum past top_p."""
+    """Keep the likeliest tokens, up to and including the one that takes their sum past top_p."""
     ordered, order = z.sort(descending=True, stable=True)
     p = ordered.softmax(-1)
     beyond = p.cumsum(-1) - p > top_p  # the token that crosses top_p stays

@@ -100,8 +100,7 @@ class View:
         value: Tensor | None = getattr(self, name)
         if value is None:
             raise RuleError(
-                f"a part reads {name} of the view, but no part declares it; give the part "
-                f"needs = Needs({_DECLARATIONS[name]})"
+                f"a part reads {name} of the view without declaring it; set the part's `needs`"
             )
         return value
 
@@ -119,15 +118,6 @@ class View:
         cut = {name: field[keep] for name, field in self.tensors().items()}
         progress = Progress(**{name: value[keep] for name, value in vars(self.progress).items()})
         return replace(self, progress=progress, **cut)
-
-
-_DECLARATIONS = {
-    "kl_prev_cur": 'kl=frozenset({"prev_cur"})',
-    "kl_cur_prev": 'kl=frozenset({"cur_prev"})',
-    "trail": "trail=1",
-    "draws": "draws=True",
-    "drift": 'drift="prev_cur"',
-}
 
 
 @dataclass(frozen=True)
