@@ -106,18 +106,18 @@ def test_an_infinite_penalty_is_the_lowest_key_and_no_nan():
 @pytest.mark.parametrize("scores", [Scores.log_of, Scores.plain], ids=["log", "plain"])
 def test_deferred_positions_rank_last_and_the_rightmost_of_them_first(scores):
     value = table([0.9, 0.0, 0.8, 0.7])
-    found = scores(value).putting_last(bits([1, 0, 0, 1]))
-    assert found.key[0].sort(descending=True).indices.tolist() == [2, 1, 3, 0]
+    ranked = scores(value).putting_last(bits([1, 0, 0, 1]))
+    assert ranked.key[0].sort(descending=True).indices.tolist() == [2, 1, 3, 0]
 
 
 def test_deferred_positions_pass_no_threshold():
-    found = Scores.log_of(table([0.9, 0.8])).putting_last(bits([1, 0]))
-    assert found.value.tolist() == [[0.0, 0.8]]
+    ranked = Scores.log_of(table([0.9, 0.8])).putting_last(bits([1, 0]))
+    assert ranked.value.tolist() == [[0.0, 0.8]]
     plain = Scores.plain(table([-0.1, -0.2])).putting_last(bits([1, 0]))
     assert plain.value[0, 0] < -1e300
     assert plain.value[0, 1] == -0.2
 
 
 def test_a_key_of_minus_infinity_still_ranks_before_the_deferred():
-    found = Scores.log_of(table([0.0, 0.9])).putting_last(bits([0, 1]))
-    assert found.key[0, 0] > found.key[0, 1]
+    ranked = Scores.log_of(table([0.0, 0.9])).putting_last(bits([0, 1]))
+    assert ranked.key[0, 0] > ranked.key[0, 1]
