@@ -294,7 +294,7 @@ def test_an_engine_that_fails_leaves_nobody_waiting(caplog):
         def broken():
             raise ZeroDivisionError
 
-        engine._take_in = broken
+        engine._fill_batch = broken
         assert refused(running.chat(), 500)["message"] == "decoding failed: ZeroDivisionError"
         assert refused(running.chat(), 503)["code"] == "failed"
         with running.http as http:
