@@ -12,11 +12,10 @@ import httpx
 import openai
 
 from unmask.cli import main, parser
-from unmask.cli.serve import _served
+from unmask.cli.serve import served_model
 from unmask.server.app import create_app
 from unmask.server.run import Server, listen, server_of
 from unmask.server.service import Service
-from unmask.text.job import Job
 
 PENS = "Ann has 12 pens. She buys 3, then loses 5. How many now?"
 WORDS = [PENS, "Repeat: pig, bee, cow.", "Sort: 5, 2, 9.", "Reverse: cat, dog.", "Repeat: pig."]
@@ -106,10 +105,10 @@ class Gate:
 def serving(*options, wrap=lambda model: model, key=None, traces=True) -> Iterator[Running]:
     """`unmask serve` with these options, without signal handlers; `wrap` wraps the model."""
     arguments = parser().parse_args(["serve", *map(str, options)])
-    job = Job.of(arguments)
-    begin_trace = job.tracer if traces is True else traces
-    model, size = wrap(job.load()), arguments.batch_size
-    service = Service(_served(job, arguments), model, size, arguments.queue, begin_trace)
+    served = served_model(arguments)
+    begin_trace = served.session.tracer if traces is True else traces
+    model, size = wrap(served.session.model()), arguments.batch_size
+    service = Service(served, model, size, arguments.queue, begin_trace)
     ready = threading.Event()
     app = create_app(service, key, arguments.allow_host)
     bound = listen("127.0.0.1", 0)

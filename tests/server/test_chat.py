@@ -223,6 +223,7 @@ def test_a_block_causal_model_keeps_its_blocks(sdar, sdar_folder, capsys):
     wrong = sdar.chat("Hello", block=8)
     assert (wrong.status_code, wrong.json()["error"]["message"]) == (
         400,
-        "the model attends in blocks of 4; only the server's own --block changes that",
+        "sdar attends in blocks of 4, so it decodes in them, not in blocks of 8; load it with "
+        "another block to change both",
     )
     assert "has no full window" in sdar.chat("Hello", block="full").json()["error"]["message"]

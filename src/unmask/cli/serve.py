@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from unmask.cli.importing import import_all
+from unmask.cli.options import read_options
 from unmask.cli.run import add_decoding, add_model
+from unmask.embedded import NAME
 from unmask.errors import RequestError
 
 if TYPE_CHECKING:
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 
     from unmask.server.prepare import ServedModel
     from unmask.server.service import Service
-    from unmask.text.job import Job
+    from unmask.text.session import Session
 
 KEY = "UNMASK_API_KEY"
 
@@ -101,12 +103,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _run_here(arguments: argparse.Namespace, key: str | None) -> int:
     from unmask.server.run import listen, server_of
-    from unmask.text.job import Job
 
-    job = Job.of(arguments)
-    served = _served(job, arguments)
+    served = served_model(arguments)
     with listen(arguments.host, arguments.port) as bound:
-        service, app = _service(job, served, key)
+        service, app = _service(served, arguments, key)
         host, port = bound.getsockname()[:2]
         where = f"http://{f'[{host}]' if ':' in host else host}:{port}"
         ready = f"unmask serve: {served.name} on {where}"
@@ -122,12 +122,11 @@ def _run_here(arguments: argparse.Namespace, key: str | None) -> int:
 def _run_on_cluster(arguments: argparse.Namespace, key: str | None) -> int:
     from unmask.lab.ray.join import Cluster, address_of, joined
     from unmask.server.replicas import serve_on
-    from unmask.text.job import Job
 
     count, threads = arguments.replicas or 1, arguments.threads or 1
     cluster = Cluster(address_of(arguments.ray), count, arguments.device, threads)
     options = {**vars(arguments), "run": None, "device": "cpu"}  # this process decodes nothing
-    name = _served(Job.of(argparse.Namespace(**options)), arguments).name
+    name = served_model(argparse.Namespace(**options)).name
     if Path(arguments.model).expanduser().is_dir():
         options["model"] = str(Path(arguments.model).expanduser().absolute())
     with joined(cluster) as slots:
@@ -139,22 +138,22 @@ def _run_on_cluster(arguments: argparse.Namespace, key: str | None) -> int:
 
 def service_of(arguments: argparse.Namespace, key: str | None) -> tuple[Service, ASGIApp]:
     """A server with these options that is not started and has no port."""
-    from unmask.text.job import Job
-
     import_all(arguments)
-    job = Job.of(arguments)
-    return _service(job, _served(job, arguments), key)
+    return _service(served_model(arguments), arguments, key)
 
 
-def _service(job: Job, served: ServedModel, key: str | None) -> tuple[Service, ASGIApp]:
+def _service(
+    served: ServedModel, arguments: argparse.Namespace, key: str | None
+) -> tuple[Service, ASGIApp]:
     from unmask.server.app import create_app
     from unmask.server.guard import is_loopback
     from unmask.server.service import Service
 
-    options = job.options
-    _use_threads(job, options.threads)
-    service = Service(served, job.load(), options.batch_size, options.queue, job.tracer)
-    hosts = options.allow_host if is_loopback(options.host) else None
+    session = served.session
+    _use_threads(session, arguments.threads)
+    size, queue = arguments.batch_size, arguments.queue
+    service = Service(served, session.model(), size, queue, session.tracer)
+    hosts = arguments.allow_host if is_loopback(arguments.host) else None
     return service, create_app(service, key, hosts)
 
 
@@ -168,7 +167,6 @@ def _check(arguments: argparse.Namespace) -> None:
         f"--queue must be >= 0, got {arguments.queue}": arguments.queue < 0,
         f"--grace must be >= 0, got {arguments.grace}": not arguments.grace >= 0,
         f"--port must be 0..65535, got {arguments.port}": not 0 <= arguments.port <= 65535,
-        f"--seed must be >= 0, got {arguments.seed}": arguments.seed < 0,
         f"--threads must be >= 1, got {arguments.threads}": arguments.threads is not None
         and arguments.threads < 1,
         f"--replicas must be >= 1, got {arguments.replicas}": arguments.replicas is not None
@@ -189,29 +187,28 @@ def _require_packages() -> None:
             )
 
 
-def _served(job: Job, arguments: argparse.Namespace) -> ServedModel:
+def served_model(arguments: argparse.Namespace) -> ServedModel:
     """The model with its public name, the defaults of a request and its limits."""
     from unmask.server.limits import RequestLimits
     from unmask.server.prepare import ServedModel
+    from unmask.text.session import Session
 
+    session = Session(arguments.model, options=read_options(arguments), device=arguments.device)
     limits = RequestLimits(length=arguments.max_length, prompt=arguments.max_prompt)
-    if job.length > limits.length:
+    length = session.resolve().length
+    if length > limits.length:
         raise RequestError(
-            f"the default length of a request is {job.length}, more than --max-length "
+            f"the default length of a request is {length}, more than --max-length "
             f"{limits.length}; give a smaller --length"
         )
-    name = job.model_name
-    if Path(name).expanduser().is_dir():
-        name = job.shape.folder.resolve().name
-    return ServedModel(name, job.shape, job.asked, limits, arguments.seed)
+    is_folder = Path(session.name).expanduser().is_dir()
+    return ServedModel(session.spec.name if is_folder else session.name, session, limits)
 
 
-def _use_threads(job: Job, threads: int | None) -> None:
+def _use_threads(session: Session, threads: int | None) -> None:
     import torch
 
-    from unmask import embedded
-
-    if threads is None and job.shape.folder == embedded.FOLDER:
-        threads = 1  # the model is too small to use more
+    if threads is None and session.name == NAME:
+        threads = 1  # the embedded model is too small for more
     if threads is not None:
         torch.set_num_threads(threads)
