@@ -36,21 +36,26 @@ class RunOptions:
     traces: Path | None = None  # a folder for the traces of all examples
     cluster: Cluster | None = None  # its workers decode, whatever `devices` says
     imports: tuple[str, ...] = ()  # files and modules with parts that rules name
+    memo: bool = False  # all trials in one batch, no canvas computed twice, no seconds measured
+
+
+def model_of(work: Work) -> tuple[str, ...]:
+    """What a trial's model is loaded from: weights, dtype and cache."""
+    return work.trial.weights, work.trial.dtype, work.trial.cache
 
 
 class LastModel:
-    """The model that was loaded last; one at a time, since they are large."""
+    """Keeps the model that was loaded last; one at a time, since models are large."""
 
     def __init__(self) -> None:
         self._name: tuple[str, ...] = ()
         self._model: Denoiser | None = None
 
     def of(self, work: Work, device: str) -> Denoiser:
-        """Load what a trial needs, unless it is there."""
-        trial = work.trial
-        name = (trial.weights, trial.dtype, trial.cache, device)
+        """The model of a trial, loaded unless it is there already."""
+        trial, name = work.trial, (*model_of(work), device)
         if self._model is None or name != self._name:
-            self._model = None  # let the old one go first
+            self._model = None  # frees its memory before the next one is loaded
             self._model = work.subject.load(torch.device(device), trial.dtype, trial.cache)
             self._name = name
         return self._model

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import Any
 
 from unmask.decoding.request import Eos, Settings
@@ -36,7 +37,7 @@ class Trial:
     decoding: int = DECODING
     parts: str = ""  # fingerprint of the sources of the rule's parts, where they are not ours
 
-    @property
+    @cached_property
     def key(self) -> str:
         """A fingerprint; the model's name does not count, its weights do."""
         record = asdict(self)
@@ -45,7 +46,7 @@ class Trial:
             del record["parts"]
         return sha_of(record)
 
-    @property
+    @cached_property
     def settings(self) -> Settings:
         """As the loop takes them."""
         sampling = Sampling(self.temperature, self.top_p, self.top_k)
