@@ -9,7 +9,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from unmask.decoding.loop import Batch, decode, decode_many, decode_steps, infill
+    from unmask.decoding.api import decode, decode_many, infill
+    from unmask.decoding.loop import Batch, decode_steps
+    from unmask.decoding.options import DecodingOptions
     from unmask.decoding.request import Request, Settings, infill_request, prompt_request
     from unmask.decoding.results import Result, Step
     from unmask.decoding.sampling import Sampling
@@ -25,14 +27,18 @@ if TYPE_CHECKING:
     from unmask.rules.rule import Decision, Rule
     from unmask.rules.select import best_first, first_in
     from unmask.rules.view import Needs, Scores, View
+    from unmask.text.answers import Answer
+    from unmask.text.session import Session, Snapshot
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Answer",
     "Batch",
     "Cached",
     "Canvas",
     "Decision",
+    "DecodingOptions",
     "Denoiser",
     "Guided",
     "Hidden",
@@ -47,7 +53,9 @@ __all__ = [
     "RuleError",
     "Sampling",
     "Scores",
+    "Session",
     "Settings",
+    "Snapshot",
     "Step",
     "Tokenizer",
     "UnknownName",
@@ -71,7 +79,9 @@ __all__ = [
 ]
 
 _HOMES = {
-    "decoding.loop": ("Batch", "decode", "decode_many", "decode_steps", "infill"),
+    "decoding.api": ("decode", "decode_many", "infill"),
+    "decoding.loop": ("Batch", "decode_steps"),
+    "decoding.options": ("DecodingOptions",),
     "decoding.request": ("Request", "Settings", "infill_request", "prompt_request"),
     "decoding.results": ("Result", "Step"),
     "decoding.sampling": ("Sampling",),
@@ -87,6 +97,8 @@ _HOMES = {
     "rules.rule": ("Decision", "Rule"),
     "rules.select": ("best_first", "first_in"),
     "rules.view": ("Needs", "Scores", "View"),
+    "text.answers": ("Answer",),
+    "text.session": ("Session", "Snapshot"),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 

@@ -1,4 +1,4 @@
-"""What can go wrong at a boundary, in one line: what was given, what is allowed, what to do."""
+"""Errors for the caller, in one line: what was given, what is allowed, what to do."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from difflib import get_close_matches
 
 
 class UnmaskError(ValueError):
-    """Anything the caller can put right; the command line prints it without a traceback."""
+    """An error that the caller can fix; the command line prints it without a traceback."""
 
 
 class RuleError(UnmaskError):
@@ -19,15 +19,15 @@ class RequestError(UnmaskError):
 
 
 class ModelError(UnmaskError):
-    """A model that broke its promise, such as NaN in its output."""
+    """A model that cannot be loaded, or whose output is invalid, such as NaN."""
 
 
 class LabError(UnmaskError):
-    """A run, store or comparison that cannot be what was asked for."""
+    """A run, store or comparison of the lab that is not possible."""
 
 
 class UnknownName(RuleError):  # noqa: N818  (reads as the sentence it prints)
-    """A name that no table knows; suggests the nearest one."""
+    """A name that is not in its table; suggests the nearest name."""
 
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
         names = list(known)
@@ -37,13 +37,13 @@ class UnknownName(RuleError):  # noqa: N818  (reads as the sentence it prints)
 
 
 def require_whole(name: str, number: int, least: int) -> None:
-    """Raise unless a knob is a whole number of at least `least`."""
+    """Raise unless an option is a whole number from `least` to 2**20."""
     whole = isinstance(number, int) and not isinstance(number, bool)
     require(whole and least <= number, f"{name} must be >= {least}, got {number}")
     require(number <= 2**20, f"{name} must be <= {2**20}, got {number}")
 
 
 def require(condition: bool, message: str) -> None:
-    """Raise `RuleError(message)` unless the condition holds: how parts check their knobs."""
+    """Raise `RuleError(message)` unless the condition holds; parts check their options with it."""
     if not condition:
         raise RuleError(message)

@@ -73,10 +73,10 @@ def test_the_usual_block_is_left_to_sglang(export, tmp_path):
     ("arguments", "said"),
     [
         (["--rule", "confidence"], "the rule has no selection"),
-        (["--rule", "margin | swd({0,1}) | eb(1)"], "one rule is wanted here"),
+        (["--rule", "margin | swd({0,1}) | eb(1)"], "give one rule"),
         (["--eos", "last"], "--eos last needs --model, whose files name the end token"),
-        (["--steps", 0], "steps must be >= 1"),
-        (["--seed", -1], "seed must be >= 0, got -1"),
+        (["--steps", 0], "steps must be a whole number >= 1, got 0"),
+        (["--seed", -1], "seed must be a whole number >= 0, got -1"),
         (["--top-p", 0.5], "top_p and top_k change nothing at temperature 0"),
         (["--model", "nowhere"], "--model nowhere: no such folder"),
     ],
@@ -95,7 +95,7 @@ def test_what_sglang_cannot_serve_is_refused(export, tmp_path):
     assert "unmask serve" in error
     code, _, error, _ = export("--model", make_sdar(tmp_path / "sdar"))
     assert code == 2
-    assert f"masks with token 258, and SGLang takes {SDAR_MASK}" in error
+    assert f"has mask token 258, but SGLang uses {SDAR_MASK}" in error
 
 
 def test_without_sglang_its_algorithm_names_the_extra():

@@ -137,5 +137,6 @@ def test_the_embedded_model_is_described_by_its_name(capsys):
 def test_what_is_no_folder_is_one_line(capsys):
     assert main(["models", "GSAI-ML/LLaDA-8B-Instruct"]) == 2
     assert capsys.readouterr().err == (
-        "unmask models: 'GSAI-ML/LLaDA-8B-Instruct' is no folder; give the folder of a checkpoint\n"
+        "unmask models: 'GSAI-ML/LLaDA-8B-Instruct' is not a folder; "
+        "give the folder of a checkpoint\n"
     )

@@ -6,15 +6,16 @@ import sys
 import pytest
 
 from unmask.cli import main
+from unmask.server.run import listen
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--host", "0.0.0.0"], "can be reached from outside; set UNMASK_API_KEY"),
-        (["--host", "::"], "can be reached from outside"),
-        (["--host", "example.org"], "can be reached from outside"),
-        (["--host", "192.168.0.1"], "can be reached from outside"),
+        (["--host", "0.0.0.0"], "can be reached from other machines; set UNMASK_API_KEY"),
+        (["--host", "::"], "can be reached from other machines"),
+        (["--host", "example.org"], "can be reached from other machines"),
+        (["--host", "192.168.0.1"], "can be reached from other machines"),
         (["--batch-size", "0"], "--batch-size must be >= 1, got 0"),
         (["--queue", "-1"], "--queue must be >= 0, got -1"),
         (["--grace", "nan"], "--grace must be >= 0, got nan"),
@@ -22,8 +23,8 @@ from unmask.cli import main
         (["--threads", "0"], "--threads must be >= 1, got 0"),
         (["--api-key", ""], "--api-key must not be empty"),
         (["--rule", "conf"], "unknown rule or recipe 'conf'"),
-        (["--model", "nowhere"], "'nowhere' is no folder"),
-        (["--max-length", "20"], "requests get 48 tokens where they do not say"),
+        (["--model", "nowhere"], "'nowhere' is not a folder"),
+        (["--max-length", "20"], "the default length of a request is 48, more than"),
         (["--max-prompt", "0"], "--max-prompt must be >= 1, got 0"),
     ],
 )  # fmt: skip
@@ -37,11 +38,13 @@ def test_a_wrong_call_is_one_line_and_exit_2(capsys, monkeypatch, arguments, mes
     assert captured.err.count("\n") == 1
 
 
-def test_a_port_that_is_taken_is_one_line(capsys, embedded):
-    port = embedded.url.rpartition(":")[2]
-    assert main(["serve", "--port", port]) == 2
+def test_a_port_that_is_taken_is_one_line(capsys):
+    with listen("127.0.0.1", 0) as bound:
+        bound.listen()
+        port = bound.getsockname()[1]
+        assert main(["serve", "--port", str(port)]) == 2
     assert capsys.readouterr().err == (
-        f"unmask serve: 127.0.0.1:{port} cannot be listened on: Address already in use\n"
+        f"unmask serve: cannot listen on 127.0.0.1:{port}: Address already in use\n"
     )
 
 

@@ -217,4 +217,4 @@ def test_a_changed_weight_fails(spoiled):
 def test_a_folder_that_cannot_be_loaded_fails_with_the_reason(spoiled):
     failed = spoiled("llada-tiny", "config.json", lambda file: file.write_text("{"))
     assert set(failed) == {"llada-tiny/load"}
-    assert "config.json is no JSON" in failed["llada-tiny/load"]
+    assert "config.json is not JSON" in failed["llada-tiny/load"]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.helpers import EOS, LENGTH, outcome, random_lookup, rule_texts
 from unmask import Batch, Rule, Sampling, Settings, decode, decode_many, prompt_request
-from unmask.decoding.request import Eos
+from unmask.decoding.options import Eos
 from unmask.models.wrappers.noisy import Noisy
 
 LONGEST = 8

@@ -18,8 +18,9 @@ from tests.helpers import (
     widened,
 )
 from unmask import Rule, Scores, best_first
+from unmask.rules.prefixes import Budget, EntropyBound, Factor
 from unmask.rules.registry import kinds
-from unmask.rules.select import Budget, EntropyBound, Factor, Threshold
+from unmask.rules.select import Threshold
 
 SELECTIONS = [Rule.parse(f"confidence | {default_text(kind)}").select for kind in kinds("select")]
 EAGER = [select for select in SELECTIONS if not getattr(select, "waits", False)]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.helpers import Scripted, outcome, places, random_lookup
 from unmask import ModelSpec, Rule, Settings, decode, decode_steps, infill, prompt_request
 from unmask.decoding.eos import first_stop, is_stop
-from unmask.decoding.request import Eos
+from unmask.decoding.options import Eos
 
 MASK, EOS, TURN = 7, 6, 5
 SPEC = ModelSpec(MASK, 8, EOS)

@@ -41,11 +41,11 @@ WRONG_DECODES = {
         f"the prompt already holds mask id {MASK} at position 1",
     ),
     "empty prompt": ({"prompt": []}, "the prompt is empty"),
-    "length 0": ({"length": 0}, "length must be >= 1, got 0"),
-    "negative length": ({"length": -3}, "length must be >= 1, got -3"),
+    "length 0": ({"length": 0}, "length must be a whole number >= 1, got 0"),
+    "negative length": ({"length": -3}, "length must be a whole number >= 1, got -3"),
     "length that is no whole number": ({"length": 2.5}, "length must be"),
     "block larger than the answer": ({"block": 9}, "block 9 is larger than the answer of 8"),
-    "block 0": ({"block": 0}, "block must be >= 1"),
+    "block 0": ({"block": 0}, "block must be a whole number >= 1 or 'full', got 0"),
     "block that is no whole number": ({"block": 2.5}, "block must be"),
     "id too large": (
         {"prompt": [1, 99]},
@@ -60,14 +60,14 @@ WRONG_DECODES = {
     "nothing": ({"prompt": None}, "flat list of whole numbers"),
     "ragged lists": ({"prompt": [[1], [1, 2]]}, "flat list of whole numbers"),
     "a number beyond 64 bits": ({"prompt": [2**70]}, "token id"),
-    "steps 0": ({"steps": 0}, "steps must be >= 1"),
+    "steps 0": ({"steps": 0}, "steps must be a whole number >= 1, got 0"),
     "steps too few for the blocks": (
         {"steps": 3, "block": 2},
         "steps 3 is too few for 4 blocks",
     ),
     "an unknown EOS policy": (
         {"eos": "stopp"},
-        "unknown EOS policy 'stopp'; did you mean 'stop'\\? known: keep, suppress",
+        "eos must be one of keep, .*, fill, got 'stopp'; did you mean 'stop'",
     ),
     "an unknown part": ({"rule": "confidense | top(1)"}, "did you mean 'confidence'"),
 }

@@ -12,8 +12,8 @@ import torch
 from tests.helpers import MASK, VOCABULARY, canvas_of, logits_of, random_lookup, rule_texts
 from unmask import infill
 from unmask.errors import UnmaskError
+from unmask.integrations.block_options import BlockOptions
 from unmask.integrations.blocks import Blocks, Seat
-from unmask.integrations.options import Options
 
 WIDTH = 12
 SWD = "confidence | swd(5) | top(1)"
@@ -34,7 +34,7 @@ class Host:
         self.now = [list(block) for block in blocks]
         self.seats = [Seat() for _ in blocks]
         self.forwards = [0] * len(blocks)
-        self.model, self.blocks = model, Blocks(Options.read(options), MASK, "a host's model")
+        self.model, self.blocks = model, Blocks(BlockOptions.read(options), MASK, "a host's model")
         self.buffer = torch.zeros(len(blocks), WIDTH, VOCABULARY)
 
     def round(self, chosen):

@@ -9,7 +9,7 @@ from tests.lab.makers import answer, asks, trial
 from unmask.lab.paper import LENGTHS
 from unmask.lab.report.findings import Findings
 from unmask.lab.report.gather import Machine, Results
-from unmask.lab.report.rule_columns import read
+from unmask.lab.report.rule_parts import parts_of
 from unmask.lab.summary import Summary
 from unmask.lab.sweep.grid import spelled_out
 from unmask.lab.sweep.store import Store, StoredExample
@@ -124,20 +124,20 @@ def with_rules(base, texts):
 
 def outcome(each, hard, rng):
     """Plausible: fast is worse, blocks help, SWD helps over the full window and not in blocks."""
-    reading = read(each.rule)
-    speed = {"top": 1.0, "eb": 4.0, "threshold": 4.5, "klass": 3.0}[reading.kind]
-    if reading.kind == "eb":
-        speed *= (10 * float(reading.knob)) ** 0.25
-    skill = 0.8 - 0.035 * speed + 0.05 * (reading.score == "confidence")
+    parts = parts_of(each.rule)
+    speed = {"top": 1.0, "eb": 4.0, "threshold": 4.5, "klass": 3.0}[parts.kind]
+    if parts.kind == "eb":
+        speed *= (10 * float(parts.knob)) ** 0.25
+    skill = 0.8 - 0.035 * speed + 0.05 * (parts.score == "confidence")
     skill += 0.15 * (each.block is not None) + 0.1 * (each.eos == "suppress")
-    skill += reading.lam * (0.02 if each.block is None and each.task == "words" else -0.02)
+    skill += parts.lam * (0.02 if each.block is None and each.task == "words" else -0.02)
     right = hard + rng.gauss(0, 0.12) < skill
     compat = right and rng.random() < 0.97
     nfe = max(1, round(each.length / speed * rng.uniform(0.85, 1.15)))
     tokens = round(each.length * rng.uniform(0.3, 0.8))
     forward = 0.004 if each.length < 100 else 0.07
     seconds = nfe * forward * rng.uniform(0.95, 1.05)
-    decision = seconds * (0.04 + 0.03 * bool(reading.lam))
+    decision = seconds * (0.04 + 0.03 * bool(parts.lam))
     counters = {
         "tokens": tokens,
         "written": each.length,

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.lab.makers import answer, trial
-from unmask.lab.figures.plots import Curve, Point
+from unmask.lab.figures.plots import PlotCurve, PlotPoint
 from unmask.lab.lam_table import LamTable, difference
 from unmask.lab.stats import Interval, Paired, paired, wilson
 from unmask.lab.summary import Summary
@@ -143,13 +143,13 @@ def test_a_curve_goes_over_gamma_for_each_lam_window_and_policy():
     low, high = wilson(3, 4)
 
     def points(nfe):
-        return (Point("0.05", nfe, 0.75, low, high), Point("1", nfe + 1, 0.75, low, high))
+        return (PlotPoint("0.05", nfe, 0.75, low, high), PlotPoint("1", nfe + 1, 0.75, low, high))
 
     assert table.curves() == [
-        Curve("lam 0", points(10), baseline=True),
-        Curve("lam 5", points(12)),
-        Curve("lam 0, EOS suppressed", points(14), baseline=True),
-        Curve("lam 0, blocks of 16", points(16), baseline=True),
+        PlotCurve("lam 0", points(10), baseline=True),
+        PlotCurve("lam 5", points(12)),
+        PlotCurve("lam 0, EOS suppressed", points(14), baseline=True),
+        PlotCurve("lam 0, blocks of 16", points(16), baseline=True),
     ]
 
 

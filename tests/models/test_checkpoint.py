@@ -212,7 +212,7 @@ def test_an_index_without_its_map_is_named(refused, content):
 
 def test_an_index_that_is_no_json_is_named(refused):
     message = refused(lambda folder: (folder / INDEX).write_text("{"))
-    assert f"{INDEX} is no JSON" in message
+    assert f"{INDEX} is not JSON" in message
 
 
 def test_pickled_weights_must_be_converted_first(refused):

@@ -50,7 +50,7 @@ def test_a_device_map_is_handed_to_accelerate_module_by_module(folder, monkeypat
     ("given", "message"),
     [
         ("balanced", "device_map must be 'auto' or a mapping, got 'balanced'"),
-        ({"embed": "cpu"}, "device_map places no 'layers.0."),
+        ({"embed": "cpu"}, "device_map has no device for 'layers.0."),
     ],
 )
 def test_a_device_map_that_does_not_fit_is_one_line(folder, monkeypatch, given, message):

@@ -62,7 +62,7 @@ def test_an_unknown_model_type_is_named():
 
 def test_a_config_without_any_name_says_which_keys_it_lacks():
     with pytest.raises(
-        ModelError, match=r"somewhere/config\.json: neither 'architectures' nor 'model_type'"
+        ModelError, match=r"somewhere/config\.json has neither 'architectures' nor 'model_type'"
     ):
         family(d_model=3)
 

@@ -306,7 +306,7 @@ def test_a_template_may_refuse_a_chat(templated):
     template = "{{ raise_exception('roles must alternate') }}"
     with pytest.raises(RequestError) as caught:
         templated(template).render([USER])
-    assert one_line(caught) == "the chat template refuses: roles must alternate"
+    assert one_line(caught) == "the chat template rejects the messages: roles must alternate"
 
 
 def test_a_chat_is_rendered_anew_each_time(made):
@@ -381,7 +381,7 @@ def test_a_broken_vocabulary_is_named(made, tmp_path, file, text):
 def test_a_missing_vocabulary_is_named(made, tmp_path, file):
     with pytest.raises(ModelError) as caught:
         made(lambda folder: (folder / file).unlink(), slow=True)
-    assert one_line(caught) == f"{tmp_path} holds neither tokenizer.json nor {file}"
+    assert one_line(caught) == f"{tmp_path} has neither tokenizer.json nor {file}"
 
 
 def test_a_folder_without_a_tokenizer_config_has_ids_but_no_roles(made):

@@ -102,7 +102,7 @@ def test_answers_of_another_source_are_not_mixed_into_a_file(folder):
         ("sqlite3.py", "", "the module name 'sqlite3' is taken by"),
         ("colorsys.py", "", "the module name 'colorsys' is taken by"),
         ("names.py", "import unmask\n@unmask.selection\ndef eb(view, scores): ...",
-         "the part name 'eb' is taken by unmask.rules.select.EntropyBound"),
+         "the part name 'eb' is taken by unmask.rules.prefixes.EntropyBound"),
     ],
     ids=lambda value: value if str(value).endswith(".py") else "",
 )  # fmt: skip

@@ -15,10 +15,10 @@ from unmask import Needs, Rule, RuleError, Scores, decode, modulator, score, sel
 from unmask.rules.registry import (
     STAGES,
     Kind,
+    abilities_of,
     kind_named,
     kind_of,
     kinds,
-    needs_of,
     notation,
     register,
 )
@@ -167,7 +167,7 @@ def test_a_users_function_may_read_every_plain_field():
 
     decode(random_lookup(0), [1], "curious | top(2)", length=4)
     assert seen[0] == ((1, 4),) * 3
-    assert needs_of(curious) == EVERYTHING
+    assert abilities_of(curious).needs == EVERYTHING
 
 
 def test_a_registered_function_with_knobs_needs_what_its_row_says():

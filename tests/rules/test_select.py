@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import pytest
 import torch
@@ -12,15 +11,11 @@ from tests.helpers import at_step, bits, hand_view, places, table
 from unmask import RuleError, Scores, best_first, first_in
 from unmask.rules.scores import confidence
 from unmask.rules.select import (
-    Budget,
-    EntropyBound,
-    Factor,
     Hierarchy,
     Klass,
     LeftToRight,
     Threshold,
     TopK,
-    longest_prefix,
 )
 
 
@@ -50,16 +45,6 @@ def test_first_in_takes_a_number_for_each_row():
 
 def test_first_in_never_leaves_the_candidates():
     assert places(first_in(torch.tensor([[0, 1, 2]]), 3, bits([1, 0, 1]))) == [0, 2]
-
-
-def test_the_longest_prefix_ends_at_the_first_failure():
-    order = torch.tensor([[3, 1, 0, 2]])
-    assert places(longest_prefix(bits([1, 1, 0, 1]), order, bits([1, 1, 1, 1]))) == [1, 3]
-
-
-def test_the_longest_prefix_holds_at_least_one():
-    order = torch.tensor([[1, 0]])
-    assert places(longest_prefix(bits([0, 0]), order, bits([1, 1]))) == [1]
 
 
 def test_top_takes_the_k_best():
@@ -100,87 +85,6 @@ def test_slack_also_takes_what_is_close_to_the_best():
 def test_slack_looks_at_candidates_only():
     view = hand_view([0.6, 0.99, 0.65], masked=bits([1, 0, 1]))
     assert chosen(Threshold(0.9, slack=0.06), view) == [0, 2]
-
-
-def test_the_entropy_bound_does_not_count_the_largest_entropy():
-    view = hand_view([0.9, 0.8, 0.7, 0.6], entropy=table([0.05, 0.04, 0.5, 0.05]))
-    assert chosen(EntropyBound(0.1), view) == [0, 1, 2]  # .09; then .14 is too much
-    assert chosen(EntropyBound(0.15), view) == [0, 1, 2, 3]
-
-
-def test_the_entropy_bound_takes_the_best_alone_whatever_its_entropy():
-    view = hand_view([0.9, 0.8], entropy=table([5.0, 4.0]))
-    assert chosen(EntropyBound(0.0), view) == [0]
-
-
-def test_the_entropy_bound_reads_the_raw_entropy():
-    view = hand_view([0.9, 0.8], entropy=table([5.0, 5.0]), raw_entropy=table([0.0, 0.0]))
-    assert chosen(EntropyBound(0.0), view) == [0, 1]
-
-
-def test_the_entropy_bound_accepts_equality():
-    view = hand_view([0.9, 0.8], entropy=table([0.25, 0.5]))
-    assert chosen(EntropyBound(0.25), view) == [0, 1]
-
-
-def test_the_entropy_bound_takes_its_maximum_row_by_row():
-    view = hand_view([0.9, 0.8], entropy=table([0.25, 0.5]))
-    both = replace(view, masked=bits([1, 1], [1, 1]), raw_entropy=table([0.25, 0.5], [9.0, 9.0]))
-    scores = Scores.log_of(table([0.9, 0.8], [0.9, 0.8]))
-    found = EntropyBound(0.25)(both, scores)
-    assert found.tolist() == [[True, True], [True, False]]
-
-
-def test_the_budget_spends_instability_best_first():
-    view = hand_view([0.9, 0.8, 0.7], kl_prev_cur=table([0.05, 0.04, 0.02]))
-    assert chosen(Budget(0.1), view) == [0, 1]
-    assert chosen(Budget(0.2), view) == [0, 1, 2]
-
-
-def test_the_budget_takes_at_least_one():
-    view = hand_view([0.9, 0.8], kl_prev_cur=table([5.0, 0.0]))
-    assert chosen(Budget(0.1), view) == [0]
-
-
-def test_the_budget_knows_both_directions():
-    view = hand_view([0.9, 0.8], kl_prev_cur=table([0.0, 9.0]), kl_cur_prev=table([0.0, 0.0]))
-    assert chosen(Budget(0.1), view) == [0]
-    assert chosen(Budget(0.1, kl="cur_prev"), view) == [0, 1]
-
-
-@pytest.mark.parametrize("delta", [0.1, 1e300, math.inf])
-def test_the_budget_takes_a_position_without_history_only_as_the_first(delta):
-    view = hand_view([0.9, 0.8, 0.7], seen=bits([1, 0, 1]))
-    assert chosen(Budget(delta), view) == [0]
-
-
-def test_factor_takes_the_longest_prefix_within_its_bound():
-    view = hand_view([0.9, 0.8, 0.5])  # (n + 1)(1 - S): 0.2, 0.6, 2.0
-    assert chosen(Factor(1.0), view) == [0, 1]
-    assert chosen(Factor(0.5), view) == [0]
-    assert chosen(Factor(2.5), view) == [0, 1, 2]
-
-
-def test_factor_takes_at_least_one():
-    assert chosen(Factor(0.01), hand_view([0.2, 0.1])) == [0]
-
-
-def test_factor_take_takes_the_last_candidate_when_only_it_fails():
-    view = hand_view([0.9, 0.8, 0.5])
-    assert chosen(Factor(1.0, last="take"), view) == [0, 1, 2]
-
-
-def test_factor_take_lets_a_tie_pass():
-    view = hand_view([0.5, 0.5, 0.25])  # 2 * 0.5 = 1 is a tie, 3 * 0.5 is not
-    assert chosen(Factor(1.0, last="take"), view) == [0]
-    assert chosen(Factor(1.5, last="take"), view) == [0, 1, 2]
-    assert chosen(Factor(1.5), view) == [0]
-
-
-def test_factor_drop_leaves_one_out_when_all_pass():
-    view = hand_view([1.0, 1.0, 1.0])
-    assert chosen(Factor(1.0, last="drop"), view) == [0, 1]
-    assert chosen(Factor(1.0), view) == [0, 1, 2]
 
 
 def _klass_view(trail, step=1, confidences=(0.95, 0.92, 0.5)):
@@ -277,9 +181,6 @@ def test_left_to_right_stops_at_a_fixed_token():
         (lambda: TopK(0), "k must be >= 1, got 0"),
         (lambda: Threshold(math.nan), "tau must be a number"),
         (lambda: Threshold(slack=-1), "slack must be >= 0, got -1"),
-        (lambda: EntropyBound(-0.1), "gamma must be >= 0, got -0.1"),
-        (lambda: Budget(-1), "delta must be >= 0, got -1"),
-        (lambda: Factor(0), "f must be > 0, got 0"),
         (lambda: Klass(kl=0), "kl must be > 0, got 0"),
         (lambda: Klass(n=0), "n must be >= 1, got 0"),
         (lambda: Hierarchy(0.3, 0.4), "low must be <= tau, got 0.4"),

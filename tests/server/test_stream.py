@@ -1,4 +1,4 @@
-"""Streams: final text that only grows, whole canvases, and clients that leave."""
+"""Streams: settled text that only grows, whole canvases, and clients that leave."""
 
 import asyncio
 import threading
@@ -9,11 +9,11 @@ import pytest
 
 from tests.server.serving import PENS, Gate, events_of, serving, text_of
 from unmask.server.choices import Mailbox
-from unmask.server.reader import Frame
+from unmask.server.engine import RowOutcome
 from unmask.server.replies import Reply
 from unmask.server.schema import ChatRequest
 from unmask.server.stream import EventStream, events
-from unmask.server.tasks import Outcome
+from unmask.text.settled import RowCanvas
 
 RULES = [
     "confidence | eb(3)",
@@ -109,7 +109,7 @@ def test_a_snapshot_replaces_the_one_before(tiny):
 
 
 def until(condition):
-    """Wait for the server's side of a hang-up; there is nothing to wait on but time."""
+    """Poll until the server has noticed that its client left."""
     end = time.monotonic() + 30
     while not condition():
         assert time.monotonic() < end
@@ -162,7 +162,7 @@ def test_a_client_that_leaves_frees_its_row_at_once(gated, stream):
 
 
 def kill(client):
-    """Close the connections under a client, as a killed process does."""
+    """Close the connections of a client, as a killed process does."""
     for connection in client._transport._pool.connections:
         stream = connection._connection._network_stream
         stream.get_extra_info("socket").shutdown(2)
@@ -192,7 +192,7 @@ def test_a_client_that_leaves_the_queue_gives_its_place_to_the_next(gated):
 def test_a_slow_reader_gets_the_latest_and_nothing_piles_up():
     async def read():
         mailbox = Mailbox()
-        frames = [Frame([number], 0, number) for number in range(1000)]
+        frames = [RowCanvas([number], 0, number) for number in range(1000)]
         for frame in frames:
             mailbox.put(0, frame)
         mailbox.put(1, frames[5])
@@ -200,16 +200,16 @@ def test_a_slow_reader_gets_the_latest_and_nothing_piles_up():
         filling = threading.Thread(target=lambda: [mailbox.put(0, frame) for frame in frames])
         filling.start()
         filling.join()
-        mailbox.put(0, Outcome())
+        mailbox.put(0, RowOutcome())
         return first, await mailbox.take()
 
     first, second = asyncio.run(read())
     assert {index: news.forward for index, news in first.items()} == {0: 999, 1: 5}
-    assert second == {0: Outcome()}
+    assert second == {0: RowOutcome()}
 
 
 def test_a_reader_that_sleeps_is_sent_what_is_new_when_it_wakes(embedded):
-    """Sending waits for the client; meanwhile the row goes on and only its latest is kept."""
+    """While sending blocks, the row goes on and only its latest canvas is kept."""
     service, sent, awake = embedded.service, [], None
 
     async def send(message):
@@ -224,9 +224,9 @@ def test_a_reader_that_sleeps_is_sent_what_is_new_when_it_wakes(embedded):
         awake = asyncio.Event()
         messages = [{"role": "user", "content": PENS}]
         body = ChatRequest(messages=messages, rule="confidence | ar(2)", stream=True)
-        choices = service.submit(await service.prepare(body), frames=True, trace=False)
+        _, choices = await service.submit(body)
         reply = Reply(True, "embedded", {}, 0)
-        stream = events(choices, reply, diffusing=True, usage=False, first=lambda: None)
+        stream = events(choices, reply, diffusing=True, usage=False, first_text=lambda: None)
         response = EventStream(stream, lambda: service.cancel(choices))
         answering = asyncio.ensure_future(response({}, receive, send))
         while not service.engine.idle or not sent:

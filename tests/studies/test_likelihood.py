@@ -14,7 +14,7 @@ from unmask.models.denoiser import ModelSpec
 from unmask.models.toys.oracle import MarkovOracle, TableOracle
 from unmask.models.wrappers.guided import Guided
 from unmask.rules.rule import Rule
-from unmask.studies.likelihood import Pair, hidings, log_likelihoods, would_write
+from unmask.studies.likelihood import Continuation, hidings, log_likelihoods, would_write
 
 MASK = 4
 SPEC = ModelSpec(mask_id=MASK, vocab_size=5)
@@ -37,14 +37,14 @@ def estimates(model, pair, samples, seeds):
 def embedded_pair():
     model, tokenizer = load()
     prefix = tokenizer.encode_chat([{"role": "user", "content": "Ann has 12 pens. She buys 3."}])
-    return model, Pair(prefix, tokenizer.encode("12 + 3 = 15. #### 15"))
+    return model, Continuation(prefix, tokenizer.encode("12 + 3 = 15. #### 15"))
 
 
 @pytest.mark.parametrize("samples", [5, 33])
 def test_the_mean_of_the_estimates_is_the_log_likelihood_of_a_markov_chain(samples):
     oracle, prefix, target = chain(), [2, 0], [1, 3, 3, 0, 2, 1, 0]
     exact = oracle.log_likelihood([*prefix, *target]) - oracle.log_likelihood(prefix)
-    found = estimates(oracle, Pair(prefix, target), samples, seeds=250)
+    found = estimates(oracle, Continuation(prefix, target), samples, seeds=250)
     error = float(found.std()) / math.sqrt(len(found))
     assert 0 < error < 0.1
     assert abs(float(found.mean()) - exact) < 3 * error
@@ -52,33 +52,40 @@ def test_the_mean_of_the_estimates_is_the_log_likelihood_of_a_markov_chain(sampl
 
 def test_more_samples_come_closer():
     oracle, target = chain(), [1, 3, 3, 0, 2, 1, 0, 2]
-    spread = [float(estimates(oracle, Pair([2], target), n, seeds=40).std()) for n in (4, 64)]
+    spread = [
+        float(estimates(oracle, Continuation([2], target), n, seeds=40).std()) for n in (4, 64)
+    ]
     assert spread[1] < spread[0] / 3
 
 
 def test_where_all_ways_to_hide_are_taken_the_value_is_exact():
     oracle, prefix, target = chain(), [3], [0, 0, 2, 1, 3]
     exact = oracle.log_likelihood([*prefix, *target]) - oracle.log_likelihood(prefix)
-    (found,) = log_likelihoods(oracle, [Pair(prefix, target)], samples=31)
+    (found,) = log_likelihoods(oracle, [Continuation(prefix, target)], samples=31)
     assert found == pytest.approx(exact, abs=1e-9)
 
 
 def test_an_empty_prefix_gives_the_likelihood_of_the_whole_text():
     oracle, text = chain(), [0, 0, 2, 1, 3]
-    (found,) = log_likelihoods(oracle, [Pair([], text)], samples=31)
+    (found,) = log_likelihoods(oracle, [Continuation([], text)], samples=31)
     assert found == pytest.approx(oracle.log_likelihood(text), abs=1e-9)
 
 
 def test_an_impossible_text_is_infinitely_unlikely():
     oracle = TableOracle([[0, 1, 2], [1, 1, 0]], [0.25, 0.75], SPEC)
-    pairs = [Pair([0], [1, 2]), Pair([], [1, 1, 0]), Pair([], [2, 2, 2]), Pair([1], [])]
+    pairs = [
+        Continuation([0], [1, 2]),
+        Continuation([], [1, 1, 0]),
+        Continuation([], [2, 2, 2]),
+        Continuation([1], []),
+    ]
     found = list(log_likelihoods(oracle, pairs, samples=16))
     assert found == pytest.approx([0.0, math.log(0.75), -math.inf, 0.0])
 
 
 def test_the_mean_on_the_embedded_model_is_the_expectation_over_all_ways_to_hide():
     model, pair = embedded_pair()
-    pair = Pair(pair.prefix, pair.target[:6])
+    pair = Continuation(pair.prefix, pair.target[:6])
     exact = 0.0
     for size in range(1, 7):  # the definition, one subset after another
         for hidden in itertools.combinations(range(6), size):
@@ -101,7 +108,7 @@ def whole_logits(model, tokens):
 
 def test_a_value_depends_on_neither_the_batch_nor_its_neighbours():
     model, pair = embedded_pair()
-    other = Pair(pair.prefix[:-3], pair.target[:-2])
+    other = Continuation(pair.prefix[:-3], pair.target[:-2])
     alone = [next(log_likelihoods(model, [p], 20, seed=7, batch_size=1)) for p in (pair, other)]
     together = list(log_likelihoods(model, [pair, other], 20, seed=7, batch_size=16))
     assert together == pytest.approx(alone, abs=1e-4)
@@ -128,7 +135,7 @@ def test_a_block_causal_model_is_asked_block_by_block():
     plain = chain()
     model = Blocks(plain.initial, plain.transition, ModelSpec(MASK, 5, block=4))
     prefix, target = [3, 0, 1], [2, 1, 3, 0, 0, 2]
-    (found,) = log_likelihoods(model, [Pair(prefix, target)], samples=16)
+    (found,) = log_likelihoods(model, [Continuation(prefix, target)], samples=16)
     exact = plain.log_likelihood([*prefix, *target]) - plain.log_likelihood(prefix)
     assert found == pytest.approx(exact, abs=1e-9)
     assert lengths == {4, 8, 9}  # nothing behind the block is shown
@@ -143,7 +150,7 @@ def test_one_token_is_as_likely_as_decoding_sees_it(tmp_path, family):
     (step,) = decode_steps(model, [request], keep_logits=True)
     expected = step.logits.values[0].float().log_softmax(-1)
     allowed = [token for token in (3, 77, 200) if token != model.spec.mask_id]
-    found = list(log_likelihoods(model, [Pair(prefix, [token]) for token in allowed]))
+    found = list(log_likelihoods(model, [Continuation(prefix, [token]) for token in allowed]))
     whole = expected.exp().sum()  # of all tokens but the mask, which only a likelihood allows
     assert float(whole) == pytest.approx(1.0)
     odds = [value - found[0] for value in found]
@@ -163,13 +170,13 @@ def test_a_target_that_the_rule_would_write_is_told_from_one_that_it_would_not()
     model, pair = embedded_pair()
     rule = Rule.parse("confidence | top(1)")
     written = decode(model, pair.prefix, rule, length=6).answer.tolist()
-    pairs = [Pair(pair.prefix, target) for target in (written, [*written[:-1], 7], [])]
+    pairs = [Continuation(pair.prefix, target) for target in (written, [*written[:-1], 7], [])]
     for block in (None, 16):  # a block that no target fills is no wider than it
         assert would_write(model, pairs, Settings(rule, block)) == [True, False, True]
 
 
 def test_a_mask_in_the_text_and_senseless_numbers_are_refused():
     with pytest.raises(RequestError, match="holds the mask token of model, id 4"):
-        next(log_likelihoods(chain(), [Pair([0], [1, MASK])]))
+        next(log_likelihoods(chain(), [Continuation([0], [1, MASK])]))
     with pytest.raises(RequestError, match="samples must be a whole number >= 1, got 0"):
-        next(log_likelihoods(chain(), [Pair([0], [1])], samples=0))
+        next(log_likelihoods(chain(), [Continuation([0], [1])], samples=0))

@@ -8,7 +8,8 @@ from typing import Any, get_args
 
 from tests.helpers import EOS, MASK, random_lookup
 from unmask import Rule, Sampling, Settings, decode_steps, infill_request, prompt_request
-from unmask.decoding.request import Eos, Request
+from unmask.decoding.options import Eos
+from unmask.decoding.request import Request
 from unmask.decoding.results import Step
 from unmask.models.denoiser import Denoiser
 from unmask.trace import Tracer

@@ -68,7 +68,7 @@ def test_traces_of_different_prompts_are_not_set_beside_each_other(tmp_path):
 
 
 def test_another_kind_of_file_is_an_error(tmp_path):
-    with pytest.raises(UnmaskError, match=r"a figure ends in \.svg, \.png, \.pdf"):
+    with pytest.raises(UnmaskError, match=r"a figure must end in \.svg, \.png, \.pdf"):
         commitment_figure([trace_of(PLAIN, RASH, SWINGS)], 1, tmp_path / "figure.gif")
 
 

@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING
 from unmask.errors import RequestError
 
 if TYPE_CHECKING:
-    from unmask.cli.terminal import Painter
     from unmask.lab.lam_table import LamTable
     from unmask.lab.summary import Summary
     from unmask.lab.sweep.plan import Work
     from unmask.lab.sweep.store import AskedExample
-    from unmask.models.load import Loaded
+    from unmask.text.terminal import Painter
 
 SWEEP = "demo"  # in unmask/lab/sweep/files
 LENGTH = 24  # of the answers that are compared; longer ones show what the model can do
@@ -74,10 +73,10 @@ def run(arguments: argparse.Namespace) -> int:
         return oracle.run(arguments)
     if not 2 <= arguments.problems <= 200:
         raise RequestError(f"--problems must be from 2 to 200, got {arguments.problems}")
-    from unmask.cli.terminal import Painter, has_colour
     from unmask.lab.lam_table import LamTable, measured
     from unmask.lab.sweep.grid import read_sweep
     from unmask.lab.sweep.plan import plan
+    from unmask.text.terminal import Painter, has_colour
 
     paint = Painter(has_colour(arguments.colour))
     works = plan(read_sweep(SWEEP, {"limit": arguments.problems}).settings, None)
@@ -114,17 +113,16 @@ def _show_one(works: list[Work], paint: Painter) -> None:
     """Draw step by step a problem that the baseline gets wrong and SWD right."""
     from unmask.models.load import load
 
-    loaded = load()
     print(
-        f"A masked diffusion model of {loaded.model.parameters / 1e6:.2f} million parameters, "
+        f"A masked diffusion model of {load().model.parameters / 1e6:.2f} million parameters, "
         "trained by this project,\nand word problems that it has never seen.\n"
     )
     full = {each.trial.rule: each for each in works if _is_shown(each)}
     baseline, swd = (full[rule] for rule in SHOWN)
     asks = baseline.asks[:SEARCHED]
     for number, ask in enumerate(asks, 1):
-        before, first = _watched(baseline, ask, loaded, paint)
-        after, second = _watched(swd, ask, loaded, paint)
+        before, first = _watched(baseline, ask, paint)
+        after, second = _watched(swd, ask, paint)
         if after and not before:
             prompt = baseline.by_name[ask.example].slots["prompt"]
             print(f"The first one that only SWD gets right (number {number}):\n")
@@ -142,16 +140,14 @@ def _is_shown(work: Work) -> bool:
     return (trial.length, trial.block, trial.eos) == (LENGTH, None, "keep")
 
 
-def _watched(work: Work, ask: AskedExample, loaded: Loaded, paint: Painter) -> tuple[bool, str]:
+def _watched(work: Work, ask: AskedExample, paint: Painter) -> tuple[bool, str]:
     """Whether a problem is solved, and a drawing of its canvas after each step."""
     from unmask.lab.grading import Tools
-    from unmask.text.answers import generate
     from unmask.text.watch import Watch
 
-    model, tokenizer = loaded
     example, request, drawn = work.by_name[ask.example], work.request(ask), StringIO()
-    watch = Watch(tokenizer, model.spec, request, drawn, paint.colour)
-    _, answer = next(generate(model, tokenizer, [request], on_step=watch))
+    watch = Watch(work.session, request, drawn, paint.colour)
+    _, answer = next(work.session.decode([request], on_step=watch))
     response = work.bench.response(example, answer.text, work.preset.name)
     with Tools() as tools:
         right = work.bench.grade(example, response, tools).acc
@@ -176,7 +172,7 @@ def _print_ability(summaries: list[Summary]) -> None:
 
 def _print_table(table: LamTable, paint: Painter) -> None:
     from unmask.lab.lam_table import difference
-    from unmask.lab.report.rule_columns import read
+    from unmask.lab.report.rule_parts import parts_of
 
     first = table.summaries[0]
     print(
@@ -187,7 +183,7 @@ def _print_table(table: LamTable, paint: Painter) -> None:
     for line in table.lines():
         print(paint(line, "bold") if ", EOS " in line else line)
     losses = table.losses()
-    compared = sum(1 for each in table.usual if read(each.trial.rule).lam)
+    compared = sum(1 for each in table.usual if parts_of(each.trial.rule).lam)
     count = f"{len(losses)} of {compared}" if losses else "nowhere"
     print(f"\nWhere SWD loses (interval below 0): {count}")
     for each, pair in losses:
@@ -197,18 +193,18 @@ def _print_table(table: LamTable, paint: Painter) -> None:
 
 def _print_sweep(table: LamTable, paint: Painter) -> None:
     from unmask.lab.lam_table import difference
-    from unmask.lab.report.rule_columns import read
+    from unmask.lab.report.rule_parts import parts_of
 
     print(paint("\nEB-Sampler on confidence, gamma sweep: accuracy % @ forwards", "bold"))
     swept = table.swept()
     for label, members in swept:
         points = "  ".join(_figure(each) for each in members)
         print(f"  {label:<24} {points}")
-    knobs = "  ".join(f"{'gamma ' + read(each.trial.rule).knob:<12}" for each in swept[0][1])
+    knobs = "  ".join(f"{'gamma ' + parts_of(each.trial.rule).knob:<12}" for each in swept[0][1])
     print(f"  {'':<24} {knobs.rstrip()}")
     print(paint("\nAt equal cost: SWD against the best lam 0 that spends as much or more", "bold"))
     for each in (each for _, members in swept for each in members):
-        rival = table.at_equal_cost(each) if read(each.trial.rule).lam else None
+        rival = table.at_equal_cost(each) if parts_of(each.trial.rule).lam else None
         if rival is not None:
             best, pair = rival
             print(

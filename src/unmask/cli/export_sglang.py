@@ -1,70 +1,58 @@
-"""`unmask export sglang`: a rule as a file for SGLang, and the command that serves with it."""
+"""`unmask export sglang`: writes a rule as a file for SGLang, and prints the command."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
 
-from unmask.cli.run import EOS
+from unmask.cli.options import add_options, read_options
 from unmask.errors import RequestError
-
-_PLAIN = {"eos": "keep", "temperature": 0.0, "top_p": 1.0, "top_k": 0, "tempered": False}
-_ASKED = (*_PLAIN, "steps", "seed")
+from unmask.integrations import BLOCK_OPTIONS
 
 
 def add(targets: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register the target."""
     command = targets.add_parser(
         "sglang",
-        help="a file for SGLang's --dllm-algorithm Unmask",
+        help="write a file for SGLang's --dllm-algorithm Unmask",
         description="Writes the file for SGLang's --dllm-algorithm-config and prints the command "
         "that serves with it: for LLaDA2 and SDAR, or for the checkpoint of --model, whose block "
-        "and end tokens are then written too. SGLang finds the algorithm by itself in the "
-        "environment where unmask[sglang] is installed.",
+        "and end tokens are then written too. SGLang finds the algorithm if unmask[sglang] is "
+        "installed in its environment.",
         epilog="example: unmask export sglang --rule 'confidence | swd(5) | eb(0.1)' -o rule.yaml",
     )
-    command.add_argument("--rule", default="swd", help="a rule or a recipe (swd)")
-    command.add_argument("--model", metavar="PATH", help="the checkpoint to serve: a folder")
+    command.add_argument("--model", metavar="PATH", help="folder of the checkpoint to serve")
     command.add_argument(
-        "-o", "--output", type=Path, default=Path("rule.yaml"), metavar="FILE", help="(rule.yaml)"
+        "-o",
+        "--output",
+        type=Path,
+        default=Path("rule.yaml"),
+        metavar="FILE",
+        help="file to write (default: rule.yaml)",
     )
     group = command.add_argument_group("decoding of each block")
-    group.add_argument("--eos", choices=EOS, default="keep", help="what the end token means (keep)")
-    group.add_argument("--steps", type=int, metavar="N", help="finish a block within N forwards")
-    group.add_argument("--temperature", type=float, default=0.0, metavar="T", help="0: greedy (0)")
-    group.add_argument("--top-p", type=float, default=1.0, metavar="P", help="(1)")
-    group.add_argument("--top-k", type=int, default=0, metavar="K", help="0: all tokens (0)")
-    group.add_argument("--tempered", action="store_true", help="score what temperature leaves")
-    group.add_argument("--seed", type=int, metavar="N", help="(another for each request)")
+    add_options(group, BLOCK_OPTIONS, {"seed": "a different one for each request"})
     command.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Write the file and say how to serve with it."""
+    """Write the file and print how to serve with it."""
     from unmask.integrations.sglang.launch import commands, file_text, options_for
     from unmask.models.describe import describe
 
-    if arguments.eos != "keep" and arguments.model is None:
-        raise RequestError(f"--eos {arguments.eos} needs --model, whose files name the end token")
-    shape = None if arguments.model is None else describe(_folder(arguments.model))
-    values = options_for(_given(arguments), shape)
-    arguments.output.write_text(file_text(values))
+    options = read_options(arguments)
+    if options.eos not in (None, "keep") and arguments.model is None:
+        raise RequestError(f"--eos {options.eos} needs --model, whose files name the end token")
+    checkpoint = None if arguments.model is None else describe(_folder(arguments.model))
+    arguments.output.write_text(file_text(options_for(options, checkpoint)))
     print(f"written: {arguments.output}")
     for line in commands(arguments.output, arguments.model):
         print(line)
     return 0
 
 
-def _given(arguments: argparse.Namespace) -> dict[str, Any]:
-    """The rule, and what was asked for besides."""
-    asked = {name: getattr(arguments, name) for name in _ASKED}
-    said = {name: value for name, value in asked.items() if value != _PLAIN.get(name)}
-    return {"rule": arguments.rule, **said}
-
-
-def _folder(given: str) -> Path:
-    folder = Path(given).expanduser()
+def _folder(path: str) -> Path:
+    folder = Path(path).expanduser()
     if not folder.is_dir():
-        raise RequestError(f"--model {given}: no such folder; give the folder of a checkpoint")
+        raise RequestError(f"--model {path}: no such folder; give the folder of a checkpoint")
     return folder

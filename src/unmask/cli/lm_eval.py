@@ -1,4 +1,4 @@
-"""`unmask lm-eval`: lm-evaluation-harness's own command line, with our models in it."""
+"""`unmask lm-eval`: runs the command line of lm-evaluation-harness with our models."""
 
 from __future__ import annotations
 
@@ -6,30 +6,29 @@ import argparse
 
 
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Register the command; all it is given belongs to lm_eval."""
+    """Register the command; all of its arguments go to lm_eval."""
     command = subparsers.add_parser(
         "lm-eval",
-        help="lm-evaluation-harness with any rule",
+        help="run lm-evaluation-harness with any rule",
         usage="unmask lm-eval --tasks NAMES [--model_args NAME=VALUE,...] [OPTION ...]",
-        description="Registers the model 'unmask' and hands over to the command line of lm_eval: "
-        "all its options are understood, its commands ls and validate too. --model is unmask, "
-        "--device cuda where there is one, else cpu, and --batch_size 8 unless they are given. "
-        "Model arguments: pretrained (embedded), rule (swd), length, block, eos, steps, dtype, "
-        "mask_id, cache, guidance, seed (0), max_length; of likelihoods mc_num (128) and "
-        "check_greedy (true). 'unmask lm-eval run --help' lists lm_eval's own options. Needs the "
-        "extra 'lm-eval'.",
+        description="Registers the model 'unmask' and runs the command line of lm_eval. All its "
+        "options and commands work; 'unmask lm-eval run --help' lists them. Changed defaults: "
+        "--model unmask, --device cuda if there is a GPU, --batch_size 8. Model arguments: "
+        "pretrained (default: embedded), rule (default: swd), length, block, eos, steps, history, "
+        "dtype, mask_id, cache, guidance, seed (default: 0), max_length; for likelihoods mc_num "
+        "(default: 128) and check_greedy (default: true). Needs the extra 'lm-eval'.",
         epilog="""example: unmask lm-eval --tasks gsm8k --model_args
         pretrained=FOLDER,rule="confidence | swd(5) | eb(0.1)",block=32 --apply_chat_template
         --output_path out --log_samples""",
         add_help=False,
-        prefix_chars="\0",  # nothing here is an option of ours
+        prefix_chars="\0",  # no argument is an option of unmask
     )
     command.add_argument("arguments", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     command.set_defaults(run=run, print_help=command.print_help)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Hand over, or say how."""
+    """Run lm_eval, or print the help."""
     if arguments.arguments in ([], ["-h"], ["--help"]):
         arguments.print_help()
         raise SystemExit(0)

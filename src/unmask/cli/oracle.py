@@ -8,17 +8,17 @@ import shutil
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from unmask.cli.terminal import Painter
-    from unmask.studies.dog_or_car import Run, Tally
+    from unmask.studies.dog_or_car import RuleTally, SentenceRun
+    from unmask.text.terminal import Painter
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Show one run of two rules, then the count over all seeds."""
     import torch
 
-    from unmask.cli.terminal import Painter, has_colour, side_by_side
     from unmask.errors import UnmaskError
     from unmask.studies.dog_or_car import COMPARED, NOISE, DogOrCar, first_difference
+    from unmask.text.terminal import Painter, has_colour, side_by_side
 
     if arguments.seeds < 1:
         raise UnmaskError(f"--seeds must be >= 1, got {arguments.seeds}")
@@ -48,7 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _canvas(run: Run, paint: Painter) -> list[str]:
+def _canvas(run: SentenceRun, paint: Painter) -> list[str]:
     lines = [paint(run.rule, "bold")]
     for number, frame in enumerate(run.frames, 1):
         words = [
@@ -66,7 +66,7 @@ def _canvas(run: Run, paint: Painter) -> list[str]:
     return lines
 
 
-def _subject(run: Run, paint: Painter) -> list[str]:
+def _subject(run: SentenceRun, paint: Painter) -> list[str]:
     lines = [paint(run.rule, "bold"), "step  guess  confidence      D   score"]
     for moment in run.subject:
         moved = "-" if math.isnan(moment.instability) else f"{moment.instability:.2f}"
@@ -78,7 +78,7 @@ def _subject(run: Run, paint: Painter) -> list[str]:
     return lines
 
 
-def _tallies(tallies: list[Tally], paint: Painter) -> list[str]:
+def _tallies(tallies: list[RuleTally], paint: Painter) -> list[str]:
     width = max(len(tally.rule) for tally in tallies)
     lines = [paint(f"{'rule':<{width}}  valid sentences   mean NFE", "bold")]
     for tally in tallies:

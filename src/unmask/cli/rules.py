@@ -47,10 +47,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _explained(text: str) -> Iterator[dict[str, object]]:
     from unmask.rules.rule import Rule
-    from unmask.rules.words import explain
 
     for rule in Rule.expand(text):
-        yield {"rule": str(rule), "steps": list(explain(rule))}
+        yield {"rule": str(rule), "steps": list(rule.explain())}
 
 
 def _as_text(rule: dict[str, object]) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from itertools import islice
 from typing import NamedTuple
 
@@ -11,15 +10,12 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from unmask.decoding.request import Eos, Request, Settings, infill_request, prompt_request
-from unmask.decoding.results import Result, Step
+from unmask.decoding.request import Request, Settings
+from unmask.decoding.results import Step
 from unmask.decoding.rows import Reducer, Rows
-from unmask.decoding.sampling import Sampling
-from unmask.errors import ModelError, RequestError
+from unmask.errors import RequestError
 from unmask.kernels.reduce import reduce
-from unmask.models.denoiser import Canvas, Denoiser, ModelSpec
-from unmask.rules.recipes import RECIPES
-from unmask.rules.rule import Rule
+from unmask.models.denoiser import Canvas, Denoiser
 
 Ids = Sequence[int] | Tensor
 
@@ -121,125 +117,6 @@ def decode_steps(
         if not len(batch):
             return
         yield from batch.step()
-
-
-def decode(
-    model: Denoiser,
-    prompt: Ids,
-    rule: Rule | str = "confidence | swd(5) | eb(0.1)",
-    *,
-    length: int = 256,
-    block: int | None = None,
-    eos: Eos = "keep",
-    sampling: Sampling | None = None,
-    steps: int | None = None,
-    history: int | None = None,
-    seed: int = 0,
-) -> Result:
-    """Continue one prompt (token ids) by `length` tokens.
-
-    Args:
-        model: what predicts; see `unmask.models`.
-        prompt: token ids without masks; `infill` takes a canvas with masks anywhere.
-        rule: a Rule, or its notation.
-        length: how many tokens to write.
-        block: positions per block, left to right; None decodes the full window at once, or in the
-            block of the model, or else of the recipe whose name `rule` is.
-        eos: keep, suppress, last, stop, block or fill; see `Settings`.
-        sampling: temperature, top-p and top-k; greedy by default.
-        steps: finish within this many forwards.
-        history: keep so many tokens of the last forward's distributions, not all; see `Settings`.
-        seed: of every random choice in this row.
-    """
-    spec = _as_denoiser(model).spec
-    settings = _settings(spec, rule, block, eos, sampling, steps, history, length)
-    return _drain(model, [prompt_request(spec, prompt, length, settings, seed)], 1)[0]
-
-
-def infill(
-    model: Denoiser,
-    canvas: Ids,
-    rule: Rule | str = "confidence | swd(5) | eb(0.1)",
-    *,
-    block: int | None = None,
-    eos: Eos = "keep",
-    sampling: Sampling | None = None,
-    steps: int | None = None,
-    history: int | None = None,
-    seed: int = 0,
-) -> Result:
-    """Fill the masks of a canvas, wherever they stand; the knobs are those of `decode`."""
-    spec = _as_denoiser(model).spec
-    settings = _settings(spec, rule, block, eos, sampling, steps, history, 0)
-    return _drain(model, [infill_request(spec, canvas, settings, seed)], 1)[0]
-
-
-def decode_many(
-    model: Denoiser,
-    prompts: Sequence[Ids],
-    rule: Rule | str = "confidence | swd(5) | eb(0.1)",
-    *,
-    length: int = 256,
-    block: int | None = None,
-    eos: Eos = "keep",
-    sampling: Sampling | None = None,
-    steps: int | None = None,
-    history: int | None = None,
-    seed: int = 0,
-    batch_size: int = 8,
-) -> list[Result]:
-    """Continue many prompts of any lengths, up to `batch_size` at once; results in their order.
-
-    Every row is decoded as if alone: the same tokens and the same NFE. A finished row leaves the
-    batch and the next prompt takes its place; the longest go first, so that neighbours are alike
-    and little is padded. Prompt i uses the seed `seed + i`.
-    """
-    spec = _as_denoiser(model).spec
-    settings = _settings(spec, rule, block, eos, sampling, steps, history, length)
-    requests = [
-        prompt_request(spec, prompt, length, settings, seed + i) for i, prompt in enumerate(prompts)
-    ]
-    return _drain(model, requests, batch_size)
-
-
-def _settings(
-    spec: ModelSpec,
-    rule: Rule | str,
-    block: int | None,
-    eos: Eos,
-    sampling: Sampling | None,
-    steps: int | None,
-    history: int | None,
-    length: int,
-) -> Settings:
-    if isinstance(rule, str):
-        named = RECIPES.get(rule.strip())
-        habit = 0 if named is None or spec.block is not None else named.block or 0
-        if block is None and 0 < habit < length:
-            block = habit
-        rule = Rule.parse(rule)
-    drawn = Sampling() if sampling is None else sampling
-    return Settings(rule, block, eos, drawn, steps, history=history)
-
-
-def _as_denoiser(model: Denoiser) -> Denoiser:
-    """The model, if it is one: the pair that `load` gives is not."""
-    if not hasattr(model, "trunk") or not hasattr(model, "spec"):
-        raise ModelError(
-            f"{type(model).__name__} is no denoiser; write model, tokenizer = unmask.load(...), or "
-            "make it one with unmask.wrap"
-        )
-    return model
-
-
-def _drain(model: Denoiser, requests: list[Request], batch_size: int) -> list[Result]:
-    order = longest_first([len(request.canvas) for request in requests])
-    finished = {
-        order[result.key]: result
-        for step in decode_steps(model, [requests[number] for number in order], batch_size)
-        for result in step.finished
-    }
-    return [replace(finished[number], key=number) for number in range(len(requests))]
 
 
 def longest_first(lengths: Sequence[int]) -> list[int]:

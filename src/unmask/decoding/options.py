@@ -1,93 +1,219 @@
-"""How to decode, as it is asked for on the command line or in a request, with its gaps filled."""
+"""DecodingOptions: how to decode, as a user asks for it on any surface.
 
+The command line, a request, a sweep file, lm_eval, transformers and SGLang all read into this one
+dataclass, and `resolve` turns it into settings for a model. This module does not import torch, so
+that `unmask --help` answers quickly.
+"""
+
+# ruff: noqa: RUF009  (`_option` is `dataclasses.field` with our metadata)
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
-from typing import Literal
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from difflib import get_close_matches
+from functools import cached_property
+from math import isfinite
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from unmask import embedded
-from unmask.decoding.request import Eos, Request, Settings
-from unmask.decoding.sampling import Sampling
-from unmask.errors import RequestError
-from unmask.models.denoiser import ModelSpec
-from unmask.models.describe import Description
-from unmask.rules.recipes import RECIPES, Recipe
-from unmask.rules.rule import Rule
-from unmask.text.answers import Prompt
+from unmask.errors import RequestError, UnknownName
+from unmask.models.words import CACHES, DTYPES
+from unmask.rules.recipes import DEFAULT_RULE, RECIPES
 
+if TYPE_CHECKING:
+    from unmask.rules.rule import Rule
 
-@dataclass(frozen=True)
-class Decoding:
-    """What was asked for, complete."""
+MOST = 2**20  # positions, steps or tokens: far beyond the context of any model
 
-    settings: Settings
-    length: int  # of a continuation
-    spec: ModelSpec  # of the model; if block-causal, with the blocks that were asked for
+Eos = Literal["keep", "suppress", "last", "stop", "block", "fill"]
+EOS_POLICIES: tuple[str, ...] = get_args(Eos)
+
+Kind = Literal["text", "whole", "number", "switch", "word"]
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What somebody said about decoding; None is left to the recipe and the model.
+class Option:
+    """The values that one option takes, and what it does, in words."""
 
-    Args:
-        rule: what to commit in each step.
-        recipe: the one that the rule was given by, with its habits; see `recipe_of`.
-        sampling: how tokens are drawn.
-        length: tokens to write.
-        block: positions per block, or full; of a block-causal model the width of its attention.
-        eos: what the end token means.
-        steps: finish within this many forwards.
-        history: how many tokens of the last forward's distributions are kept; None: all.
-    """
+    kind: Kind
+    help: str
+    default: str  # in words, for help texts
+    least: int = 0
+    most: float = MOST
+    words: tuple[str, ...] = ()  # of kind "word"; of a whole number, words that it takes besides
+    metavar: str = "N"
 
-    rule: Rule
-    recipe: Recipe
-    sampling: Sampling = field(default_factory=Sampling)
-    length: int | None = None
-    block: int | Literal["full"] | None = None
-    eos: Eos | None = None
-    steps: int | None = None
-    history: int | None = None
+    @property
+    def allowed(self) -> str:
+        """The allowed values, for messages."""
+        if self.kind == "switch":
+            return "true or false"
+        if self.kind == "text":
+            return "a text"
+        if self.kind == "word":
+            return f"one of {', '.join(self.words)}"
+        number = "a whole number" if self.kind == "whole" else "a number"
+        limit = f"from {self.least} to {self.most:g}" if self.most < MOST else f">= {self.least}"
+        return " or ".join([f"{number} {limit}", *map(repr, self.words)])
 
-    def decoding(self, shape: Description, infill: bool = False) -> Decoding:
-        """Settings and length for a checkpoint, checked as far as they can be without a prompt."""
-        usual = embedded.LENGTH if shape.folder == embedded.FOLDER else self.recipe.length
-        return self.decoding_by(shape.spec, usual, infill)
+    def check(self, name: str, value: Any) -> Any:
+        """The value, if the option takes it."""
+        if not self._takes(value):
+            near = get_close_matches(str(value), self.words, n=1, cutoff=0.5)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise RequestError(f"{name} must be {self.allowed}, got {value!r}{hint}")
+        return value
 
-    def decoding_by(self, spec: ModelSpec, usual: int, infill: bool = False) -> Decoding:
-        """Settings and length for any model, which writes `usual` tokens where nobody says more."""
-        block = self._block(spec.block)
-        if spec.block is not None:  # such a model decodes in the blocks that it attends in
-            spec, block = replace(spec, block=block), None
-        length = usual if self.length is None else self.length
-        if self.block is None and block is not None and (infill or block > length):
-            block = None  # a recipe's block is no more than a habit
-        eos = self.recipe.eos if self.eos is None else self.eos
-        settings = Settings(self.rule, block, eos, self.sampling, self.steps, history=self.history)
-        return Decoding(settings, length, spec)
+    def parse(self, name: str, text: str) -> Any:
+        """The value that a text stands for, as on a command line."""
+        value: Any = text.strip()
+        try:
+            if self.kind == "whole" and value not in self.words:
+                value = int(value)
+            elif self.kind == "number":
+                value = float(value)
+            elif self.kind == "switch":
+                value = {"true": True, "yes": True, "false": False, "no": False}[value.lower()]
+        except (ValueError, KeyError):
+            pass
+        return self.check(name, value)
 
-    def _block(self, own: int | None) -> int | None:
-        """The block as asked for, else the block-causal model's own, else the recipe's."""
-        if self.block is None:
-            return own or self.recipe.block
-        if self.block == "full":
-            if own is not None:
-                raise RequestError(f"the model attends in blocks of {own}; it has no full window")
-            return None
-        return self.block
+    def _takes(self, value: Any) -> bool:
+        if self.kind == "switch":
+            return isinstance(value, bool)
+        if self.kind == "text":
+            return isinstance(value, str) and bool(value)
+        if isinstance(value, str):
+            return value in self.words
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            return False
+        if self.kind == "whole" and not isinstance(value, int):
+            return False
+        return isfinite(value) and self.least <= value <= self.most
 
 
-def recipe_of(text: str) -> Recipe:
-    """The recipe of that name, or one without habits."""
-    return RECIPES.get(text.strip(), Recipe("", text))
+def _option(kind: Kind, help: str, default: str, value: Any = None, **more: Any) -> Any:
+    return field(default=value, metadata={"option": Option(kind, help, default, **more)})
 
 
-def doubts(shape: Description, prompt: Prompt, request: Request) -> Iterator[str]:
-    """What a model was not made for, though it can be asked."""
-    size, most, name = len(request.canvas), shape.context, shape.spec.name
-    if most is not None and size > most:
-        yield f"{size} positions are more than the {most} that {name} was made for"
-    unknown = prompt.unknown(shape.tokenizer)
-    if unknown:
-        yield f"{name} does not know {', '.join(map(repr, unknown))}"
+@dataclass(frozen=True)
+class DecodingOptions:
+    """How to decode. None leaves a value to the recipe, to the task's preset or to the model."""
+
+    rule: Rule | str = _option(
+        "text", "decoding rule, or the name of a recipe", "swd", value=DEFAULT_RULE, metavar="RULE"
+    )
+    length: int | None = _option(
+        "whole",
+        "number of tokens to write",
+        "the recipe's: 256; 48 for the embedded model",
+        least=1,
+    )
+    block: int | Literal["full"] | None = _option(
+        "whole",
+        "positions per block, decoded left to right, or full for one window; for a block-causal "
+        "model, also the width of its attention",
+        "the model's, else the recipe's, else full",
+        least=1,
+        words=("full",),
+    )
+    eos: Eos | None = _option(
+        "word", "what the end token does", "keep", words=EOS_POLICIES, metavar="POLICY"
+    )
+    steps: int | None = _option("whole", "finish within N forward passes", "no limit", least=1)
+    history: int | None = _option(
+        "whole",
+        "keep the K likeliest tokens of the last forward pass instead of all its logits",
+        "all",
+        least=1,
+        metavar="K",
+    )
+    temperature: float | None = _option(
+        "number", "sampling temperature; 0 is greedy", "0", metavar="T"
+    )
+    top_p: float | None = _option(
+        "number", "sample from the likeliest tokens with this total probability", "1", most=1,
+        metavar="P",
+    )  # fmt: skip
+    top_k: int | None = _option(
+        "whole", "sample from the K likeliest tokens; 0 takes all", "0", metavar="K"
+    )
+    tempered: bool | None = _option(
+        "switch", "score the distribution after temperature, top-p and top-k", "off"
+    )
+    seed: int | None = _option("whole", "seed of every random choice", "0", most=2**63 - 1)
+    cache: str | None = _option(
+        "word", "cache of keys and values", "none", words=CACHES, metavar="NAME"
+    )
+    guidance: float | None = _option(
+        "number",
+        "scale of classifier-free guidance; doubles the work of a step",
+        "off",
+        metavar="SCALE",
+    )
+    dtype: str | None = _option(
+        "word", "number format of the weights", "as stored", words=DTYPES, metavar="NAME"
+    )
+    mask_id: int | None = _option(
+        "whole",
+        "id of the mask token, if the files name a wrong one",
+        "from the files",
+        metavar="ID",
+    )
+
+    def __post_init__(self) -> None:
+        for name, option in OPTIONS.items():
+            value = getattr(self, name)
+            if value is not None and not (name == "rule" and not isinstance(value, str)):
+                option.check(name, value)
+        if not isinstance(self.rule, str):
+            from unmask.rules.rule import Rule
+
+            if not isinstance(self.rule, Rule):
+                raise RequestError(f"rule must be a Rule or its notation, got {self.rule!r}")
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The fields only: a parsed rule may hold functions that do not pickle."""
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+    @classmethod
+    def read(
+        cls, given: Mapping[str, Any], known: Iterable[str] | None = None, what: str = "option"
+    ) -> DecodingOptions:
+        """Options from names and values; a name outside `known` is an error."""
+        return cls().changed(given, known, what)
+
+    def changed(
+        self, given: Mapping[str, Any], known: Iterable[str] | None = None, what: str = "option"
+    ) -> DecodingOptions:
+        """The same options with those of `given` that are not None."""
+        names = list(OPTIONS if known is None else known)
+        for name in given:
+            if name not in names:
+                raise UnknownName(what, name, names)
+        return replace(self, **{name: value for name, value in given.items() if value is not None})
+
+    def given(self) -> dict[str, Any]:
+        """The options that are not None, by name; the rule as text."""
+        values = {name: getattr(self, name) for name in OPTIONS}
+        values["rule"] = str(self.rule)
+        return {name: value for name, value in values.items() if value is not None}
+
+    @cached_property
+    def parsed_rule(self) -> Rule:
+        """The rule itself."""
+        from unmask.rules.rule import Rule
+
+        return Rule.parse(self.rule) if isinstance(self.rule, str) else self.rule
+
+    @property
+    def defaults(self) -> DecodingOptions:
+        """What the recipe says whose name the rule is."""
+        recipe = RECIPES.get(self.rule.strip()) if isinstance(self.rule, str) else None
+        if recipe is None:
+            return DecodingOptions(length=256)
+        return DecodingOptions(length=recipe.length, block=recipe.block)
+
+
+OPTIONS: dict[str, Option] = {f.name: f.metadata["option"] for f in fields(DecodingOptions)}
+SAMPLING = ("temperature", "top_p", "top_k", "tempered")
+LOADING = ("dtype", "mask_id")  # what a model is loaded with

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal, get_args
 
 import torch
 from torch import Tensor
 
+from unmask.decoding.options import EOS_POLICIES, MOST, Eos
 from unmask.decoding.sampling import Sampling
 from unmask.errors import RequestError, UnknownName
 from unmask.models.denoiser import ModelSpec
+from unmask.rules.registry import abilities_of
 from unmask.rules.rule import Rule
-
-MOST = 2**20  # positions, steps or blocks: far beyond any model's context
-Eos = Literal["keep", "suppress", "last", "stop", "block", "fill"]
 
 
 @dataclass(frozen=True)
@@ -68,8 +66,8 @@ class Settings:
             raise RequestError(
                 "revoke compares with all logits at commit; leave out history, or revoke"
             )
-        if self.eos not in get_args(Eos):
-            raise UnknownName("EOS policy", str(self.eos), get_args(Eos))
+        if self.eos not in EOS_POLICIES:
+            raise UnknownName("EOS policy", str(self.eos), EOS_POLICIES)
 
 
 @dataclass(frozen=True)
@@ -172,8 +170,7 @@ def _checked(spec: ModelSpec, request: Request) -> Request:
             "give more steps or a larger block"
         )
     for part in settings.rule.parts:
-        if hasattr(part, "check_model"):
-            part.check_model(spec)
+        abilities_of(part).check_model(spec)
     if settings.eos != "keep" and spec.eos_id is None:
         raise RequestError(f"eos={settings.eos!r} needs an EOS token, and {spec.name} has none")
     return request

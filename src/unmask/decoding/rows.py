@@ -22,7 +22,7 @@ from unmask.errors import ModelError, RuleError
 from unmask.kernels.common import Stats, on_host
 from unmask.kernels.reduce import Previous, reduce
 from unmask.models.denoiser import Denoiser, Hidden
-from unmask.rules.registry import spelled
+from unmask.rules.registry import abilities_of, spelled
 from unmask.rules.rule import Decision
 from unmask.rules.select import best_first, first_in
 from unmask.rules.view import ABSENT, KL, View
@@ -230,7 +230,7 @@ class Rows:
             return
         select = self.settings.rule.select
         stuck = waiting & view.masked.any(-1)
-        if bool(stuck.any()) and not getattr(select, "waits", False):
+        if bool(stuck.any()) and not abilities_of(select).waits:
             raise RuleError(
                 f"{spelled(select)} chose nothing though masks are left; a selection chooses at "
                 "least one per step, or says `waits = True`"

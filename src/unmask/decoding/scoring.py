@@ -12,7 +12,7 @@ from unmask.decoding.sampling import Sampling, gumbel_max
 from unmask.decoding.state import State
 from unmask.kernels.reduce import Stats, Transform, chunks, reduce, working_dtype
 from unmask.models.denoiser import ModelSpec, ship
-from unmask.rules.credit import Credit
+from unmask.rules.part import LogitStage
 
 
 def scored(
@@ -45,7 +45,7 @@ def scored(
     return reduce(logits, transform=transform, tokens=tokens)
 
 
-def _update_credit(credit: Credit, state: State, where: Where, stats: Stats) -> None:
+def _update_credit(credit: LogitStage, state: State, where: Where, stats: Stats) -> None:
     """Write the credit of these cells after this step; widen the state where a slot is missing."""
     held, amounts = state.credit_token[where], state.credit[where]  # [N, K]
     held, amounts = credit.updated(held, amounts, stats.token, stats.confidence)
@@ -56,7 +56,9 @@ def _update_credit(credit: Credit, state: State, where: Where, stats: Stats) -> 
     state.credit_token[where], state.credit[where] = held, amounts
 
 
-def _credit_boost(credit: Credit, state: State, where: Where, device: torch.device) -> Transform:
+def _credit_boost(
+    credit: LogitStage, state: State, where: Where, device: torch.device
+) -> Transform:
     """Adds the credit of these cells to a chunk of their logits, which lie on a device."""
     tokens = ship(state.credit_token[where].clamp_min(0), device)  # [N, K]
     bonus = ship(credit.bonus(state.credit[where]), device)

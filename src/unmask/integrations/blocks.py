@@ -1,4 +1,4 @@
-"""Blocks whose forwards somebody else makes: one decision by a rule after each of them."""
+"""Decides on blocks after forwards that the host makes; shared by sglang, vllm and diffusers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch import Tensor
 
 from unmask.decoding.request import infill_request
 from unmask.decoding.rows import Rows
-from unmask.integrations.options import Options
+from unmask.integrations.block_options import BlockOptions
 from unmask.models.denoiser import Canvas, Hidden, ModelSpec, ship
 
 _KEYS = itertools.count()
@@ -19,16 +19,16 @@ _KEYS = itertools.count()
 
 @dataclass
 class Seat:
-    """Where a block stands between two forwards; the host keeps it with its request.
+    """The state of a block between two forwards; the host keeps it with its request.
 
-    Nobody else knows of it: a request that is given up takes all that it remembers along.
+    No other reference exists, so the memory is freed when the host drops the request.
     """
 
     rows: Rows | None = None
     key: int = -1
 
     def tokens(self) -> Tensor | None:
-        """The block as the last decision left it, or None before the first: [W]."""
+        """The block after the last decision, or None before the first: [W]."""
         if self.rows is None or self.key not in self.rows.keys:
             return None
         return self.rows.state.tokens[self.rows.keys.index(self.key)]
@@ -37,7 +37,7 @@ class Seat:
 class GivenLogits:
     """A denoiser that makes no forwards: its hidden states are the logits that a host computed.
 
-    `Hidden.states` is a pair: the logits of the host's batch, and which of its blocks each row is.
+    `Hidden.states` is a pair: the logits of the host's batch, and the block of each row in it.
     """
 
     def __init__(self, spec: ModelSpec, device: torch.device) -> None:
@@ -48,20 +48,20 @@ class GivenLogits:
         raise AssertionError("the host makes the forwards")
 
     def head(self, hidden: Hidden, rows: Tensor, positions: Tensor) -> Tensor:
-        """A copy of these rows: the host's own tensor may be its next forward's as well."""
+        """A copy of these rows, since the host may reuse its tensor for the next forward."""
         logits, places = hidden.states
-        found: Tensor = logits[ship(places[rows], logits.device), ship(positions, logits.device)]
-        return found
+        cells: Tensor = logits[ship(places[rows], logits.device), ship(positions, logits.device)]
+        return cells
 
 
 class Blocks:
     """Decides for any number of blocks at once, each as if it were alone.
 
-    Each block is a canvas of its own: what a rule counts (steps, windows, positions) it counts
-    from the block's first forward and the block's first mask.
+    Each block is a separate canvas: a rule counts steps, windows and positions from the first
+    forward and the first mask of the block.
     """
 
-    def __init__(self, options: Options, mask_id: int, name: str) -> None:
+    def __init__(self, options: BlockOptions, mask_id: int, name: str) -> None:
         self.options = options
         self.mask_id = mask_id
         self.name = name
@@ -76,13 +76,13 @@ class Blocks:
         seeds: Sequence[int],
         fixed: Tensor | None = None,
     ) -> Tensor:
-        """The blocks after one decision: [B, W] on the host.
+        """The blocks after one decision: [B, W] on the CPU.
 
         Args:
-            tokens: [B, W] on the host, as they were in the forward.
+            tokens: [B, W] on the CPU, as they were in the forward.
             logits: [B, W, V] of that forward, on any device; they are read, not kept.
-            seats: what is remembered of each block, a fresh one for a new block.
-            seeds: for the draws of blocks that are new.
+            seats: the state of each block; a new block has a new one.
+            seeds: the seeds of new blocks.
             fixed: [B, W] True where a mask token belongs to the prompt and stays.
         """
         canvases = tokens if fixed is None else tokens.masked_fill(fixed, self._no_mask)
@@ -92,7 +92,7 @@ class Blocks:
         for place in unfilled:
             known = seats[place].tokens()
             if known is None or not torch.equal(known, canvases[place]):
-                seats[place].rows = None  # a new block, or one that the host began anew
+                seats[place].rows = None  # a new block, or one that the host restarted
         rows = self._seated([seats[place] for place in unfilled])
         for place in unfilled:
             if seats[place].rows is None:
@@ -107,11 +107,11 @@ class Blocks:
 
     @property
     def _no_mask(self) -> int:
-        """Some token that is not the mask."""
+        """A token id that is not the mask."""
         return 0 if self.mask_id else 1
 
     def _seated(self, seats: Sequence[Seat]) -> Rows | None:
-        """The blocks that are under way as one group; None if all are new."""
+        """The blocks that already have a state, as one group; None if all are new."""
         members = [(seat.rows, seat.key) for seat in seats if seat.rows is not None]
         if not members:
             return None

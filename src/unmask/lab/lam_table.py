@@ -9,11 +9,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from unmask.lab.figures.plots import Curve, Point
+from unmask.lab.figures.plots import PlotCurve, PlotPoint
 from unmask.lab.grading import Tools
 from unmask.lab.report.aup_curves import curves_of
 from unmask.lab.report.panels import POLICIES, panels
-from unmask.lab.report.rule_columns import Reading, read
+from unmask.lab.report.rule_parts import RuleParts, parts_of
 from unmask.lab.stats import Paired
 from unmask.lab.summary import Comparison, Summary
 from unmask.lab.sweep.plan import Work
@@ -37,14 +37,14 @@ class LamTable:
 
     def __init__(self, summaries: Sequence[Summary]) -> None:
         self.summaries = summaries
-        self._by_key = {_key(each, _reading(each).lam): each for each in summaries}
+        self._by_key = {_key(each, _parts(each).lam): each for each in summaries}
 
     @property
     def usual(self) -> list[Summary]:
         """Trials with the usual knob of their selection, by window, EOS policy, rule and lam."""
         members = panels(self.summaries, self.summaries[0].trial.weights)
-        rules = ((panel, reading) for panel in members for reading in panel.split()[0])
-        trials = (panel.find(reading.rule, panel.exams[0]) for panel, reading in rules)
+        rules = ((panel, parts) for panel in members for parts in panel.split()[0])
+        trials = (panel.find(parts.rule, panel.exams[0]) for panel, parts in rules)
         return [each for each in trials if each is not None]
 
     def gain(self, summary: Summary) -> Paired:
@@ -56,18 +56,18 @@ class LamTable:
         lines = []
         for (window, policy), group in groupby(self.usual, key=_panel):
             members = list(group)
-            lams = dict.fromkeys(_reading(each).lam for each in members)
+            lams = dict.fromkeys(_parts(each).lam for each in members)
             heads = "".join(f"{f'lam {lam:g}':<{_width(lam)}}" for lam in lams)
             lines += ["", f"{window}, {policy}", f"{'':<24}{heads.rstrip()}"]
-            for _, row in groupby(members, key=lambda each: _reading(each).base):
+            for _, row in groupby(members, key=lambda each: _parts(each).base):
                 lines.append(self._line(list(row)))
         return lines[1:]
 
     def _line(self, row: Sequence[Summary]) -> str:
-        first = _reading(row[0])
+        first = _parts(row[0])
         text = f"{first.score:<11} {_selection(first):<12}"
         for each in row:
-            lam, effective = _reading(each).lam, each.rates["effective_of_sums"]
+            lam, effective = _parts(each).lam, each.rates["effective_of_sums"]
             part = f"{100 * each.accuracy():5.1f} @{each.mean('nfe'):5.1f} {effective:5.2f}"
             if lam:
                 part += f"  {difference(self.gain(each))}"
@@ -76,7 +76,7 @@ class LamTable:
 
     def losses(self) -> list[tuple[Summary, Paired]]:
         """Where SWD is worse than lam 0 by more than chance: the interval lies below 0."""
-        gains = [(each, self.gain(each)) for each in self.usual if _reading(each).lam]
+        gains = [(each, self.gain(each)) for each in self.usual if _parts(each).lam]
         return [(each, gain) for each, gain in gains if gain.interval.high < 0]
 
     def at_equal_cost(self, summary: Summary) -> tuple[Summary, Paired] | None:
@@ -88,7 +88,7 @@ class LamTable:
             other
             for other in self.summaries
             if _field(other) == _field(summary)
-            and not _reading(other).lam
+            and not _parts(other).lam
             and other.mean("nfe") >= summary.mean("nfe")
         ]
         best = max(rivals, key=lambda each: (each.accuracy(), -each.mean("nfe")), default=None)
@@ -99,16 +99,16 @@ class LamTable:
         swept = []
         for curve in curves_of(self.summaries)[0]:
             trial = curve.summaries[0].trial
-            words = [f"lam {read(trial.rule).lam:g}"]
+            words = [f"lam {parts_of(trial.rule).lam:g}"]
             words += [] if trial.block is None else [trial.window]
             words += [] if trial.eos == "keep" else [POLICIES.get(trial.eos, f"EOS {trial.eos}")]
             swept.append((", ".join(words), curve.summaries))
         return swept
 
-    def curves(self) -> list[Curve]:
+    def curves(self) -> list[PlotCurve]:
         """Accuracy against forwards, a curve per method of which several knobs were run."""
         return [
-            Curve(label, tuple(map(_point, members)), baseline=not _reading(members[0]).lam)
+            PlotCurve(label, tuple(map(_point, members)), baseline=not _parts(members[0]).lam)
             for label, members in self.swept()
         ]
 
@@ -131,15 +131,15 @@ def difference(pair: Paired) -> str:
 
 def _record(each: Summary) -> dict[str, Any]:
     """For JSON; `solved` has a 0 or 1 for each problem, so that any pair can be compared."""
-    reading, (low, high) = _reading(each), each.interval()
+    parts, (low, high) = _parts(each), each.interval()
     by_number = sorted(
         zip(each.rows, each.solved(), strict=True),
         key=lambda pair: int(pair[0].ask.example.rpartition("/")[2]),
     )
     return {
-        "score": reading.score,
-        "lam": reading.lam,
-        "selection": _selection(reading),
+        "score": parts.score,
+        "lam": parts.lam,
+        "selection": _selection(parts),
         "block": each.trial.block,
         "eos": each.trial.eos,
         "rule": each.trial.rule,
@@ -155,17 +155,17 @@ def _record(each: Summary) -> dict[str, Any]:
     }
 
 
-def _reading(each: Summary) -> Reading:
-    return read(each.trial.rule)
+def _parts(each: Summary) -> RuleParts:
+    return parts_of(each.trial.rule)
 
 
-def _selection(reading: Reading) -> str:
+def _selection(parts: RuleParts) -> str:
     """Without the threshold, whose unit depends on the score."""
-    return reading.kind if reading.kind == "threshold" else reading.selection
+    return parts.kind if parts.kind == "threshold" else parts.selection
 
 
 def _key(each: Summary, lam: float) -> tuple[object, ...]:
-    return each.trial.block, each.trial.eos, _reading(each).base, lam
+    return each.trial.block, each.trial.eos, _parts(each).base, lam
 
 
 def _panel(each: Summary) -> tuple[str, str]:
@@ -173,12 +173,12 @@ def _panel(each: Summary) -> tuple[str, str]:
 
 
 def _field(each: Summary) -> tuple[object, ...]:
-    reading = _reading(each)
-    return each.trial.block, each.trial.eos, reading.score, reading.kind
+    parts = _parts(each)
+    return each.trial.block, each.trial.eos, parts.score, parts.kind
 
 
-def _point(each: Summary) -> Point:
-    return Point(_reading(each).knob, each.mean("nfe"), each.accuracy(), *each.interval())
+def _point(each: Summary) -> PlotPoint:
+    return PlotPoint(_parts(each).knob, each.mean("nfe"), each.accuracy(), *each.interval())
 
 
 def _width(lam: float) -> int:

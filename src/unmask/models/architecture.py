@@ -1,4 +1,4 @@
-"""The differences between model families, as data."""
+"""The sizes and options in which model families differ."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ class Experts:
     count: int
     top_k: int
     width: int  # hidden size of one expert
-    shared_width: int = 0  # of the expert that every token visits; 0: none
+    shared_width: int = 0  # hidden size of the expert that every token visits; 0: none
     scoring: Literal["softmax", "sigmoid"] = "softmax"
-    normalise: bool = False  # make the weights of several chosen ones sum to 1
-    scale: float = 1.0  # and then multiply them
-    groups: int = 1  # experts compete in groups: the best `top_groups` groups remain
+    normalise: bool = False  # divide the weights of several chosen experts by their sum
+    scale: float = 1.0  # factor of the weights, after that
+    groups: int = 1  # groups of experts; only the best `top_groups` groups are used
     top_groups: int = 1
     bias: bool = False  # a learned bias on the scores
-    bias_in_weight: bool = False  # whether it also counts in the weight, not only in the choice
+    bias_in_weight: bool = False  # the bias changes the weights too, not only the choice
 
 
 @dataclass(frozen=True)
 class Architecture:
-    """A pre-norm transformer with rotary positions and gated MLPs; what the families vary."""
+    """A pre-norm transformer with rotary positions and gated MLPs, or experts."""
 
     vocab_size: int  # rows of the embedding and of the head
     hidden: int
@@ -36,13 +36,13 @@ class Architecture:
     mlp: int  # hidden size of the dense MLP
     norm_eps: float
     rope_theta: float
-    rotary_dim: int  # how many of head_dim are rotated, in half-split layout
+    rotary_dim: int  # features of a head that are rotated, in half-split layout
     rope_in_float32: bool = False  # LLaDA rotates queries and keys in float32
     qkv_bias: bool = False
     qk_norm: bool = False  # RMS norm of every query and key head
     tied: bool = False  # the head is the embedding
     experts: Experts | None = None
-    dense_layers: frozenset[int] = frozenset()  # layers without experts, where there are any
+    dense_layers: frozenset[int] = frozenset()  # layers without experts, in a model with experts
     block: int | None = None  # block-causal attention of this width; None: full
     shift: bool = False  # the output at i - 1 predicts token i
 

@@ -1,4 +1,4 @@
-"""Checkpoint folders: config, safetensors files and their index, read shard by shard."""
+"""Reads the tensors of a checkpoint folder, one safetensors file at a time."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
 from unmask.errors import ModelError
-from unmask.models.families import Source, Target
+from unmask.models.families import Target, TensorSource
 
 INDEX, SINGLE = "model.safetensors.index.json", "model.safetensors"
-KEPT_IN_FLOAT32 = "mlp.bias"  # of a router: it decides by small differences
+KEPT_IN_FLOAT32 = "mlp.bias"  # of a router, which decides by small differences
 IGNORED = ("rotary_emb.inv_freq", "rotary_pos_emb.inv_freq")  # buffers that old savers left behind
 
 
 class Checkpoint:
-    """Which tensor lies in which file of a folder."""
+    """The tensors of a folder, and the file of each."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.files = dict(self._locate())
 
     def _locate(self) -> Iterator[tuple[str, Path]]:
-        """Every tensor's name and file."""
+        """The name and file of every tensor."""
         single, index = self.folder / SINGLE, self.folder / INDEX
         if index.is_file():
             where = read_json(index).get("weight_map")
@@ -47,7 +47,7 @@ class Checkpoint:
             raise ModelError(f"{self.folder} holds neither {SINGLE} nor {INDEX}{hint}")
 
     def resolve(self, name: str) -> str:
-        """The name under which a tensor is stored: with or without the leading `model.`."""
+        """The stored name of a tensor: with or without the leading `model.`."""
         for spelled in (name, name.removeprefix("model."), f"model.{name}"):
             if spelled in self.files:
                 return spelled
@@ -56,31 +56,31 @@ class Checkpoint:
         raise ModelError(f"{self.folder}: the tensor {name!r} is missing{hint}")
 
     def stored_dtype(self, name: str) -> torch.dtype:
-        """The dtype of a tensor of the files."""
+        """The dtype in which a tensor is stored."""
         stored = self.resolve(name)
         file = self.files[stored]
         try:
             with open_file(file) as tensors:
-                found: torch.dtype = tensors.get_slice(stored)[:1].dtype
+                dtype: torch.dtype = tensors.get_slice(stored)[:1].dtype
         except SafetensorError as error:
             raise ModelError(f"{file}: cannot read {stored!r} ({error}); fetch it again") from None
-        return found
+        return dtype
 
     def fill(
         self,
         module: nn.Module,
-        plan: Iterable[tuple[Target, Source]],
+        plan: Iterable[tuple[Target, TensorSource]],
         dtype: torch.dtype,
         device_of: dict[str, torch.device],
         spare: frozenset[str] = frozenset(),
     ) -> None:
         """Load every parameter of a module on the meta device, one file at a time.
 
-        A tensor that keeps its dtype on the CPU stays mapped to its file; others are copied one
-        by one, so that nothing but the weights and one tensor is in memory. A `spare` tensor may
-        be there and is not read.
+        A tensor that keeps its dtype on the CPU stays mapped to its file. Others are copied one
+        at a time, so memory holds the weights and one more tensor. A `spare` tensor may be in the
+        files; it is not read.
         """
-        jobs: dict[Path, list[tuple[Target, Source, str]]] = defaultdict(list)
+        jobs: dict[Path, list[tuple[Target, TensorSource, str]]] = defaultdict(list)
         for target, source in plan:
             stored = self.resolve(source.name)
             jobs[self.files[stored]].append((target, source, stored))
@@ -99,31 +99,23 @@ class Checkpoint:
         tensors: Any,
         file: Path,
         stored: str,
-        source: Source,
+        source: TensorSource,
         target: Target,
         shape: torch.Size,
     ) -> Tensor:
-        """One tensor, checked against the shape it must have."""
+        """Read one tensor and check its shape."""
         try:
-            piece = tensors.get_slice(stored)
-            found = tuple(piece.get_shape())
-            expected = tuple(shape) if target.index is None else tuple(shape[1:])
-            rows = source.rows
-            if rows is None:
-                if found != expected:
-                    raise ModelError(
-                        f"{file}: the tensor {stored!r} has shape {found}, config.json asks for "
-                        f"{expected}"
-                    )
-                value: Tensor = tensors.get_tensor(stored)
-                return value
-            if found != (source.height, expected[1]):
+            piece, rows = tensors.get_slice(stored), source.rows
+            expected = [*shape] if target.index is None else [*shape[1:]]
+            if source.height is not None:
+                expected[0] = source.height
+            if list(piece.get_shape()) != expected:
                 raise ModelError(
-                    f"{file}: the tensor {stored!r} has shape {found}, config.json asks for "
-                    f"{(source.height, expected[1])}"
+                    f"{file}: the tensor {stored!r} has shape {tuple(piece.get_shape())}, "
+                    f"config.json asks for {tuple(expected)}"
                 )
-            part: Tensor = piece[rows[0] : rows[1]]
-            return part
+            value: Tensor = tensors.get_tensor(stored) if rows is None else piece[slice(*rows)]
+            return value
         except SafetensorError as error:
             raise ModelError(f"{file}: cannot read {stored!r} ({error}); fetch it again") from None
 
@@ -145,7 +137,7 @@ def _place(
     device: torch.device,
     shapes: dict[str, torch.Size],
 ) -> None:
-    """Put a tensor into a parameter, or into one slice of it."""
+    """Write a tensor into a parameter, or into one slice of it."""
     owner, _, leaf = target.name.rpartition(".")
     parent = module.get_submodule(owner)
     value = value.to(device=device, dtype=dtype)
@@ -160,7 +152,7 @@ def _place(
 
 
 def open_file(file: Path) -> Any:
-    """A safetensors file, opened and mapped; a broken one is named."""
+    """Open and map a safetensors file; the error for a broken file names it."""
     try:
         return safe_open(file, framework="pt")
     except (SafetensorError, OSError) as error:
@@ -170,21 +162,20 @@ def open_file(file: Path) -> Any:
 
 
 def read_json(file: Path) -> dict[str, Any]:
-    """A JSON object; a missing or broken file is named."""
+    """Read a JSON object; the error for a missing or broken file names it."""
     if not file.is_file():
         raise ModelError(f"{file} is missing; give the folder of a released checkpoint")
     try:
-        found = json.loads(file.read_text(encoding="utf-8"))
+        value = json.loads(file.read_text(encoding="utf-8"))
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise ModelError(f"{file} is no JSON: {error}") from None
-    if not isinstance(found, dict):
-        raise ModelError(f"{file} must hold an object, got {type(found).__name__}")
-    return found
+        raise ModelError(f"{file} is not JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise ModelError(f"{file} must hold an object, got {type(value).__name__}")
+    return value
 
 
 def _nearest(name: str, known: Iterable[str]) -> str | None:
-    """A tensor with the same last words, or the most similar name."""
+    """The most similar name, if one is similar enough."""
     from difflib import get_close_matches
 
-    found = get_close_matches(name, list(known), n=1, cutoff=0.6)
-    return found[0] if found else None
+    return next(iter(get_close_matches(name, list(known), n=1, cutoff=0.6)), None)

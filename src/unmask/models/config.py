@@ -1,4 +1,4 @@
-"""A config.json, read with care: what is missing, unsupported or impossible is named."""
+"""Reads a config.json; errors name the key that is missing, unsupported or impossible."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from unmask.errors import ModelError
 
 
 class Config:
-    """The values of a config.json; every complaint names the file and the key."""
+    """The values of a config.json; every error names the file and the key."""
 
     def __init__(self, values: dict[str, Any], file: str) -> None:
         self.values = values
@@ -16,70 +16,70 @@ class Config:
 
     @property
     def family(self) -> str:
-        """What the config says it is, for messages."""
+        """The class name of the model, or its `model_type`, for messages."""
         return self.names[0] if self.names else str(self.values.get("model_type"))
 
     @property
     def names(self) -> list[str]:
         """The class names under `architectures`."""
-        found = self.values.get("architectures") or []
-        if not isinstance(found, list) or not all(isinstance(name, str) for name in found):
-            raise self.wrong("architectures", found, "a list of names")
-        return found
+        names = self.values.get("architectures") or []
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            raise self.wrong("architectures", names, "a list of names")
+        return names
 
     def wrong(self, key: str, value: Any, allowed: str) -> ModelError:
-        """The error for a value that cannot be."""
+        """The error for a value that is not allowed."""
         return ModelError(f"{self.file}: {key} must be {allowed}, got {value!r}")
 
     def get(self, key: str, default: Any = None) -> Any:
-        """A value that may be missing or null."""
+        """A value; the default if it is missing or null."""
         value = self.values.get(key)
         return default if value is None else value
 
     def need(self, key: str) -> Any:
-        """A value that must be there."""
+        """A value; raises if it is missing or null."""
         if self.values.get(key) is None:
             raise ModelError(f"{self.file}: the key {key!r} is missing; {self.family} needs it")
         return self.values[key]
 
     def whole(self, key: str, default: int | None = None, least: int = 1) -> int:
-        """A whole number; without a default it must be there."""
+        """A whole number; without a default it is required."""
         value = self.need(key) if default is None else self.get(key, default)
         if not isinstance(value, int) or isinstance(value, bool) or value < least:
             raise self.wrong(key, value, f"a whole number >= {least}")
         return value
 
     def number(self, key: str, default: float | None = None) -> float:
-        """A number > 0; without a default it must be there."""
+        """A number > 0; without a default it is required."""
         value = self.need(key) if default is None else self.get(key, default)
         return self.positive(key, value)
 
     def positive(self, key: str, value: Any) -> float:
-        """The value, if it is a number > 0."""
+        """The value as a float; raises unless it is a number > 0."""
         if not isinstance(value, int | float) or isinstance(value, bool) or not value > 0:
             raise self.wrong(key, value, "a number > 0")
         return float(value)
 
     def refuse(self, **unsupported: Any) -> None:
-        """Raise where a key has a value other than the one that this implementation stands for."""
+        """Raise if a key has another value than the one that is implemented."""
         for key, expected in unsupported.items():
-            found = self.get(key, expected)
-            if found != expected:
+            value = self.get(key, expected)
+            if value != expected:
                 raise ModelError(
-                    f"{self.file}: {key} is {found!r}; only {expected!r} is supported for "
+                    f"{self.file}: {key} is {value!r}; only {expected!r} is supported for "
                     f"{self.family}"
                 )
 
     @property
     def rope_parameters(self) -> dict[str, Any]:
-        """Where transformers 5 keeps what concerns rotary positions."""
-        found = self.get("rope_parameters", {})
-        if not isinstance(found, dict):
-            raise self.wrong("rope_parameters", found, "an object")
-        return found
+        """The options of rotary positions, as transformers 5 groups them."""
+        parameters = self.get("rope_parameters", {})
+        if not isinstance(parameters, dict):
+            raise self.wrong("rope_parameters", parameters, "an object")
+        return parameters
 
     def rope_theta(self, default: float | None = None) -> float:
-        """The rotary base, from either of the places that transformers 4 and 5 write it to."""
+        """The rotary base; transformers 4 and 5 write it in different places."""
         parameters = self.rope_parameters
         self.refuse(rope_scaling=None)
         kind = parameters.get("rope_type", "default")
@@ -90,7 +90,7 @@ class Config:
         return self.number("rope_theta", default)
 
     def rotary_dim(self, head_dim: int) -> int:
-        """How many features of a head are rotated."""
+        """The number of features of a head that are rotated."""
         parameters = self.rope_parameters
         share = parameters.get("partial_rotary_factor") or self.get("partial_rotary_factor")
         if share is None:
@@ -104,7 +104,7 @@ class Config:
         return size
 
     def token_ids(self, key: str) -> list[int]:
-        """A token id or a list of them; none if the key is missing."""
+        """One token id or several, as a list; empty if the key is missing."""
         value = self.get(key, [])
         ids = value if isinstance(value, list) else [value]
         if not all(isinstance(i, int) and not isinstance(i, bool) for i in ids):

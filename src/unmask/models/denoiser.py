@@ -1,4 +1,4 @@
-"""The seam to any model: a trunk over the canvas, and a head over the rows that are asked for."""
+"""The interface of a model: a trunk over the canvas, and a head over the requested cells."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from unmask.errors import ModelError
 
 @dataclass(frozen=True)
 class ModelSpec:
-    """What decoding must know of a model: its special tokens and the size of its vocabulary.
+    """The special tokens of a model, the size of its vocabulary, and its block width.
 
-    `eos_id` pads the tail of an answer and is what `eos="suppress"` forbids. `stop_ids` are all
-    tokens that end an answer (EOS, and for chat models the end-of-turn token).
+    `eos_id` pads the tail of an answer; `eos="suppress"` forbids it. `stop_ids` are all tokens
+    that end an answer (EOS, and for chat models the end-of-turn token).
     """
 
     mask_id: int
@@ -40,39 +40,45 @@ class ModelSpec:
 
 @dataclass(frozen=True)
 class Canvas:
-    """What a model sees in one forward: B rows of unequal length, padded on the right.
+    """The input of one forward: B rows of unequal length, padded on the right.
 
-    What stands at or beyond a row's length must not change what the model says about the row. All
-    of it lies in the host's memory, whatever the model runs on: looking at it costs no wait.
+    The padding of a row must not change the model's output for that row. All tensors are in the
+    host's memory, even if the model runs on a GPU, so reading them never waits for the GPU.
     """
 
     tokens: Tensor  # [B, L]
     lengths: Tensor  # [B]
     masked: Tensor  # [B, L]  True where still [MASK] and to be filled
-    given: Tensor  # [B, L]  True where the token was there before decoding began (the prompt)
+    given: Tensor  # [B, L]  True where the token was there before decoding (the prompt)
     start: Tensor  # [B]     first position of the active window: a hint for caches
     stop: Tensor  # [B]     one past its last position
-    keys: tuple[int, ...]  # an identity for each row, never used for another: caches keep by it
+    keys: tuple[int, ...]  # one key per row, never reused for another row; caches use it
 
 
 @dataclass(frozen=True)
 class Hidden:
-    """What a trunk leaves for its head. `fresh` is False where a cache did not recompute."""
+    """The output of a trunk, for its head. `fresh` is False where a cache did not recompute."""
 
     states: Any
-    fresh: Tensor | None = None  # [B, L] bool, on the host; None: everything is of this forward
+    fresh: Tensor | None = None  # [B, L] bool, on the host; None: everything was computed
 
 
 def ship(tensor: Tensor, device: torch.device) -> Tensor:
-    """A tensor of the host on the model's device, without waiting for either."""
+    """Copy a tensor from the host to the model's device without waiting for the device."""
     if device.type == "cuda" and torch.cuda.is_available():
         return tensor.pin_memory().to(device, non_blocking=True)
     return tensor.to(device)
 
 
 def read_at(positions: Tensor, shift: bool) -> Tensor:
-    """Where the prediction of a token is read: at itself, or of shifted models (Dream) before."""
+    """The positions whose output predicts these tokens: one earlier in shifted models (Dream)."""
     return (positions - 1).clamp_min(0) if shift else positions
+
+
+def cells(states: Tensor, rows: Tensor, positions: Tensor, shift: bool = False) -> Tensor:
+    """The states that predict the tokens at (rows[n], positions[n]): [B, L, D] -> [N, D]."""
+    source = read_at(positions, shift)
+    return states[ship(rows, states.device), ship(source, states.device)]
 
 
 class Denoiser(Protocol):
@@ -89,8 +95,8 @@ class Denoiser(Protocol):
         ...
 
     def head(self, hidden: Hidden, rows: Tensor, positions: Tensor) -> Tensor:
-        """Logits of the tokens at (rows[n], positions[n]): [N, V], a tensor of its own.
+        """Logits of the tokens at (rows[n], positions[n]): [N, V], a new tensor.
 
-        The cells come from the host; the logits stay on the model's device.
+        `rows` and `positions` are on the host; the logits stay on the model's device.
         """
         ...

@@ -1,4 +1,4 @@
-"""What a checkpoint folder holds, read without its weights."""
+"""Reads everything in a checkpoint folder except the weights."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _STORED = {"F32": "float32", "BF16": "bfloat16", "F16": "float16", "F64": "float
 
 @dataclass(frozen=True)
 class Description:
-    """All of a checkpoint but its weights."""
+    """The config, tokenizer and special tokens of a checkpoint folder."""
 
     folder: Path
     config: Config
@@ -32,11 +32,11 @@ class Description:
     arch: Architecture
     tokenizer: Tokenizer
     spec: ModelSpec
-    mask_from: str  # who named the mask token: user, config, tokenizer or family
+    mask_from: str  # where mask_id comes from: user, config, tokenizer or family
 
     @property
     def context(self) -> int | None:
-        """How many positions the model was made for, where its config says so."""
+        """The longest sequence that the config allows; None if it does not say."""
         for key in ("max_sequence_length", "max_position_embeddings"):
             if self.config.get(key):
                 return self.config.whole(key)
@@ -45,22 +45,22 @@ class Description:
 
 @dataclass(frozen=True)
 class Weights:
-    """The weights as their files' headers tell of them."""
+    """Sizes and dtypes of the weights, from the headers of their files."""
 
     parameters: int
-    active: int  # parameters that one token meets; fewer than all where there are experts
-    dtypes: tuple[str, ...]  # as stored, the commonest first
+    active: int  # parameters that one token uses; fewer if there are experts
+    dtypes: tuple[str, ...]  # as stored, the most common first
     files: tuple[Path, ...]
     size: int  # of the files, in bytes
-    in_float32: int  # parameters that stay in float32 whatever is asked for
+    in_float32: int  # parameters that stay in float32 in every dtype
 
     def memory(self, width: int) -> int:
-        """Bytes that the weights take at `width` bytes a number."""
+        """The bytes of the weights at `width` bytes a number."""
         return (self.parameters - self.in_float32) * width + self.in_float32 * 4
 
 
 def describe(folder: Path, mask_id: int | None = None, block: int | None = None) -> Description:
-    """Read the config and the tokenizer of a folder; errors are those that `load` would raise."""
+    """Read the config and the tokenizer of a folder; raises the errors that `load` raises."""
     config = Config(read_json(folder / "config.json"), str(folder / "config.json"))
     family = family_of(config)
     arch = family.read(config)
@@ -84,27 +84,26 @@ def _mask(
     family: Family,
     tokenizer: Tokenizer,
     arch: Architecture,
-    given: int | None,
+    mask_id: int | None,
 ) -> tuple[int, str]:
-    """The mask token and who named it: the caller, the config, the tokenizer, the family."""
-    listed = config.token_ids("mask_token_id")
-    voices = {
-        "user": given,
-        "config": listed[0] if listed else None,
+    """The mask token and where it comes from: the caller, config, tokenizer or family."""
+    candidates = {
+        "user": mask_id,
+        "config": next(iter(config.token_ids("mask_token_id")), None),
         "tokenizer": tokenizer.token_id("mask_token"),
         "family": family.mask_id,
     }
-    who, mask = next((name, number) for name, number in voices.items() if number is not None)
+    origin, mask = next((name, token) for name, token in candidates.items() if token is not None)
     if not 0 <= mask < arch.vocab_size:
         raise ModelError(
             f"{folder}: mask token {mask} lies outside the vocabulary 0..{arch.vocab_size - 1}; "
             "give the right one as mask_id"
         )
-    return mask, who
+    return mask, origin
 
 
 def _ends(folder: Path, config: Config, family: Family, tokenizer: Tokenizer) -> list[int]:
-    """Every token that ends an answer, the one that pads it first."""
+    """Every token that ends an answer; the first one is the padding."""
     file = folder / "generation_config.json"
     generation = Config(read_json(file) if file.is_file() else {}, str(file))
     own = tokenizer.token_id("eos_token")
@@ -114,13 +113,13 @@ def _ends(folder: Path, config: Config, family: Family, tokenizer: Tokenizer) ->
         *([] if own is None else [own]),
     ]
     if not listed:
-        raise ModelError(f"{config.file}: the key 'eos_token_id' is missing, and no file has it")
+        raise ModelError(f"{config.file}: the key 'eos_token_id' is missing, in every file")
     turns = [tokenizer.token_id(name) for name in family.end_tokens]
     return list(dict.fromkeys([*listed, *(turn for turn in turns if turn is not None)]))
 
 
 def weights(description: Description) -> Weights:
-    """Count the parameters, and check by the headers that every tensor is there."""
+    """Count the parameters and check that the files hold every tensor."""
     arch, checkpoint = description.arch, Checkpoint(description.folder)
     with torch.device("meta"):
         module = Transformer(arch)
@@ -141,12 +140,12 @@ def weights(description: Description) -> Weights:
 
 
 def require_folder(path: str) -> Path:
-    """A local folder, or the embedded model: to describe a checkpoint nothing is downloaded."""
+    """The folder of a local checkpoint or of the embedded model; downloads nothing."""
     if path == embedded.NAME:
         return embedded.FOLDER
     folder = Path(path).expanduser()
     if not folder.is_dir():
-        raise ModelError(f"{path!r} is no folder; give the folder of a checkpoint")
+        raise ModelError(f"{path!r} is not a folder; give the folder of a checkpoint")
     return folder
 
 
@@ -158,7 +157,7 @@ def _stored_dtypes(files: tuple[Path, ...]) -> Iterator[str]:
 
 
 def _idle(name: str, size: int, arch: Architecture) -> int:
-    """Parameters of the experts that a token does not visit."""
+    """The parameters of experts that a token does not visit."""
     _, _, leaf = name.rpartition(".mlp.")
     if arch.experts is None or leaf not in ("gate", "up", "down"):
         return 0

@@ -39,21 +39,21 @@ class MixtureOfExperts(nn.Module):
         e = self.experts
         logits = F.linear(x.float(), self.router.float())  # [N, E]
         score = logits.softmax(-1) if e.scoring == "softmax" else logits.sigmoid()
-        wish = score + self.bias if e.bias else score
-        weight_from = wish if e.bias_in_weight else score
+        choice = score + self.bias if e.bias else score
+        weight_from = choice if e.bias_in_weight else score
         if e.groups > 1:
-            wish = self._best_groups(wish)
-        chosen = wish.topk(e.top_k, dim=-1, sorted=False).indices
+            choice = self._best_groups(choice)
+        chosen = choice.topk(e.top_k, dim=-1, sorted=False).indices
         weight = weight_from.gather(-1, chosen)
         if e.normalise and e.top_k > 1:
             weight = weight / (weight.sum(-1, keepdim=True) + 1e-20)
         return chosen, weight * e.scale
 
-    def _best_groups(self, wish: Tensor) -> Tensor:
-        """-inf outside the groups whose two best experts promise most: [N, E] -> [N, E]."""
+    def _best_groups(self, choice: Tensor) -> Tensor:
+        """-inf outside the groups with the largest sum of two best scores: [N, E] -> [N, E]."""
         e = self.experts
-        grouped = wish.view(len(wish), e.groups, -1)  # [N, G, E/G]
-        promise = grouped.topk(2, dim=-1).values.sum(-1)  # [N, G]
-        best = promise.topk(e.top_groups, dim=-1).indices
-        kept = torch.zeros_like(promise, dtype=torch.bool).scatter(-1, best, True)
+        grouped = choice.view(len(choice), e.groups, -1)  # [N, G, E/G]
+        best_two = grouped.topk(2, dim=-1).values.sum(-1)  # [N, G]
+        best = best_two.topk(e.top_groups, dim=-1).indices
+        kept = torch.zeros_like(best_two, dtype=torch.bool).scatter(-1, best, True)
         return grouped.masked_fill(~kept[..., None], -torch.inf).flatten(-2)

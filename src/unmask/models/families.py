@@ -12,28 +12,28 @@ from unmask.models.config import Config
 
 
 @dataclass(frozen=True)
-class Source:
-    """Where a tensor comes from: a tensor of the file, or some rows of it."""
+class TensorSource:
+    """A tensor of a checkpoint file, or some of its rows."""
 
     name: str
     rows: tuple[int, int] | None = None
-    height: int | None = None  # how many rows it has in all, where some are taken
+    height: int | None = None  # rows of the whole tensor, if only some are taken
 
 
 @dataclass(frozen=True)
 class Target:
-    """Where it goes: a parameter of the transformer, or one slice of it."""
+    """A parameter of the transformer, or one slice of it."""
 
     name: str
     index: int | None = None
 
 
-Tensors = Iterator[tuple[Target, Source]]
+Tensors = Iterator[tuple[Target, TensorSource]]
 
 
 @dataclass(frozen=True)
 class Family:
-    """One family: its class names, its reader, its tensor names, and what no file says."""
+    """One family: its class names, config reader, tensor names, and defaults that no file holds."""
 
     name: str
     architectures: tuple[str, ...]
@@ -41,8 +41,8 @@ class Family:
     examples: str
     read: Callable[[Config], Architecture]
     tensors: Callable[[Architecture], Tensors]
-    mask_id: int | None = None  # where neither config nor tokenizer has one
-    end_tokens: tuple[str, ...] = ()  # besides EOS: what ends a turn
+    mask_id: int | None = None  # used if neither config nor tokenizer names one
+    end_tokens: tuple[str, ...] = ()  # tokens that end a turn, besides EOS
 
 
 def _read_llada(c: Config) -> Architecture:
@@ -72,19 +72,24 @@ def _read_llada(c: Config) -> Architecture:
 def _check_heads(
     c: Config, hidden: int, heads: int, kv_heads: int, keys: tuple[str, str, str]
 ) -> None:
-    """Heads share the width, and key heads the heads, without a remainder."""
+    """Raise unless the heads divide the width and the key heads divide the heads."""
     if hidden % heads:
         raise c.wrong(keys[1], heads, f"a divisor of {keys[0]} = {hidden}")
     if heads % kv_heads:
         raise c.wrong(keys[2], kv_heads, f"a divisor of {keys[1]} = {heads}")
 
 
+def _outer_tensors(arch: Architecture, embed: str, norm: str, head: str) -> Tensors:
+    """The embedding first, the last norm, and the head unless it is the embedding."""
+    yield Target("embed.weight"), TensorSource(f"{embed}.weight")
+    yield Target("norm.weight"), TensorSource(f"{norm}.weight")
+    if not arch.tied:
+        yield Target("head.weight"), TensorSource(f"{head}.weight")
+
+
 def _llada_tensors(arch: Architecture) -> Tensors:
     top = "model.transformer."
-    yield Target("embed.weight"), Source(f"{top}wte.weight")
-    yield Target("norm.weight"), Source(f"{top}ln_f.weight")
-    if not arch.tied:
-        yield Target("head.weight"), Source(f"{top}ff_out.weight")
+    yield from _outer_tensors(arch, f"{top}wte", f"{top}ln_f", f"{top}ff_out")
     names = {
         "attn_norm": "attn_norm",
         "attn.q": "q_proj",
@@ -99,17 +104,17 @@ def _llada_tensors(arch: Architecture) -> Tensors:
     for layer in range(arch.layers):
         for mine, theirs in names.items():
             source = f"{top}blocks.{layer}.{theirs}"
-            yield Target(f"layers.{layer}.{mine}.weight"), Source(f"{source}.weight")
+            yield Target(f"layers.{layer}.{mine}.weight"), TensorSource(f"{source}.weight")
             if arch.qkv_bias and mine in ("attn.q", "attn.k", "attn.v"):
-                yield Target(f"layers.{layer}.{mine}.bias"), Source(f"{source}.bias")
+                yield Target(f"layers.{layer}.{mine}.bias"), TensorSource(f"{source}.bias")
 
 
 def _read_qwen(c: Config, **more: Any) -> Architecture:
-    """What Dream, SDAR and LLaDA-MoE share: the names of transformers' Llama-like configs."""
+    """Read a config with the key names of transformers' Llama and Qwen; `more` overrides fields."""
     c.refuse(hidden_act="silu", use_sliding_window=False)
     hidden, heads = c.whole("hidden_size"), c.whole("num_attention_heads")
     kv_heads = c.whole("num_key_value_heads", heads)
-    width = heads if c.get("head_dim") else hidden  # a head's own size need not divide the width
+    width = heads if c.get("head_dim") else hidden  # head_dim * heads may differ from hidden
     _check_heads(
         c, width, heads, kv_heads, ("hidden_size", "num_attention_heads", "num_key_value_heads")
     )
@@ -133,43 +138,42 @@ def _read_qwen(c: Config, **more: Any) -> Architecture:
 
 
 def _qwen_tensors(arch: Architecture) -> Tensors:
-    yield Target("embed.weight"), Source("model.embed_tokens.weight")
-    yield Target("norm.weight"), Source("model.norm.weight")
-    if not arch.tied:
-        yield Target("head.weight"), Source("lm_head.weight")
+    yield from _outer_tensors(arch, "model.embed_tokens", "model.norm", "lm_head")
     for layer in range(arch.layers):
         mine, theirs = f"layers.{layer}.", f"model.layers.{layer}."
-        yield Target(f"{mine}attn_norm.weight"), Source(f"{theirs}input_layernorm.weight")
-        yield Target(f"{mine}mlp_norm.weight"), Source(f"{theirs}post_attention_layernorm.weight")
         for part in "qkvo":
             source = f"{theirs}self_attn.{part}_proj"
-            yield Target(f"{mine}attn.{part}.weight"), Source(f"{source}.weight")
+            yield Target(f"{mine}attn.{part}.weight"), TensorSource(f"{source}.weight")
             if arch.qkv_bias and part != "o":
-                yield Target(f"{mine}attn.{part}.bias"), Source(f"{source}.bias")
+                yield Target(f"{mine}attn.{part}.bias"), TensorSource(f"{source}.bias")
         if arch.qk_norm:
             for part in "qk":
                 source = f"{theirs}self_attn.{part}_norm.weight"
-                yield Target(f"{mine}attn.{part}_norm.weight"), Source(source)
-        yield from _mlp_tensors(arch, layer, f"{theirs}mlp.", f"{theirs}shared_expert.")
+                yield Target(f"{mine}attn.{part}_norm.weight"), TensorSource(source)
+        yield from _norm_and_mlp_tensors(arch, layer, theirs, "shared_expert.")
 
 
-def _mlp_tensors(arch: Architecture, layer: int, mlp: str, shared: str) -> Tensors:
-    """A dense MLP, or a router with its experts and the shared one."""
-    mine = f"layers.{layer}."
+def _norm_and_mlp_tensors(arch: Architecture, layer: int, theirs: str, shared: str) -> Tensors:
+    """The norms of a layer, and its dense MLP or its router, experts and shared expert."""
+    mine, mlp = f"layers.{layer}.", f"{theirs}mlp."
+    yield Target(f"{mine}attn_norm.weight"), TensorSource(f"{theirs}input_layernorm.weight")
+    after = TensorSource(f"{theirs}post_attention_layernorm.weight")
+    yield Target(f"{mine}mlp_norm.weight"), after
     if not arch.has_experts(layer):
         for part in ("gate", "up", "down"):
-            yield Target(f"{mine}mlp.{part}.weight"), Source(f"{mlp}{part}_proj.weight")
+            yield Target(f"{mine}mlp.{part}.weight"), TensorSource(f"{mlp}{part}_proj.weight")
         return
     assert arch.experts is not None
-    yield Target(f"{mine}mlp.router"), Source(f"{mlp}gate.weight")
+    yield Target(f"{mine}mlp.router"), TensorSource(f"{mlp}gate.weight")
     if arch.experts.bias:
-        yield Target(f"{mine}mlp.bias"), Source(f"{mlp}gate.expert_bias")
+        yield Target(f"{mine}mlp.bias"), TensorSource(f"{mlp}gate.expert_bias")
     for part in ("gate", "up", "down"):
         for expert in range(arch.experts.count):
             source = f"{mlp}experts.{expert}.{part}_proj.weight"
-            yield Target(f"{mine}mlp.{part}", expert), Source(source)
+            yield Target(f"{mine}mlp.{part}", expert), TensorSource(source)
         if arch.experts.shared_width:
-            yield Target(f"{mine}shared.{part}.weight"), Source(f"{shared}{part}_proj.weight")
+            source = f"{theirs}{shared}{part}_proj.weight"
+            yield Target(f"{mine}shared.{part}.weight"), TensorSource(source)
 
 
 def _read_dream(c: Config) -> Architecture:
@@ -249,26 +253,21 @@ def _read_llada2(c: Config) -> Architecture:
 
 
 def _llada2_tensors(arch: Architecture) -> Tensors:
-    yield Target("embed.weight"), Source("model.word_embeddings.weight")
-    yield Target("norm.weight"), Source("model.norm.weight")
-    if not arch.tied:
-        yield Target("head.weight"), Source("lm_head.weight")
+    yield from _outer_tensors(arch, "model.word_embeddings", "model.norm", "lm_head")
     wide, narrow = arch.heads * arch.head_dim, arch.kv_heads * arch.head_dim
     rows = {"q": (0, wide), "k": (wide, wide + narrow), "v": (wide + narrow, wide + 2 * narrow)}
     for layer in range(arch.layers):
         mine, theirs = f"layers.{layer}.", f"model.layers.{layer}."
-        yield Target(f"{mine}attn_norm.weight"), Source(f"{theirs}input_layernorm.weight")
-        yield Target(f"{mine}mlp_norm.weight"), Source(f"{theirs}post_attention_layernorm.weight")
         for part, span in rows.items():
             fused = f"{theirs}attention.query_key_value.weight"
-            source = Source(fused, span, wide + 2 * narrow)
+            source = TensorSource(fused, span, wide + 2 * narrow)
             yield Target(f"{mine}attn.{part}.weight"), source
-        yield Target(f"{mine}attn.o.weight"), Source(f"{theirs}attention.dense.weight")
+        yield Target(f"{mine}attn.o.weight"), TensorSource(f"{theirs}attention.dense.weight")
         if arch.qk_norm:
             for part, word in (("q", "query"), ("k", "key")):
-                source = Source(f"{theirs}attention.{word}_layernorm.weight")
+                source = TensorSource(f"{theirs}attention.{word}_layernorm.weight")
                 yield Target(f"{mine}attn.{part}_norm.weight"), source
-        yield from _mlp_tensors(arch, layer, f"{theirs}mlp.", f"{theirs}mlp.shared_experts.")
+        yield from _norm_and_mlp_tensors(arch, layer, theirs, "mlp.shared_experts.")
 
 
 FAMILIES: tuple[Family, ...] = (
@@ -326,7 +325,10 @@ FAMILIES: tuple[Family, ...] = (
 
 
 def family_of(config: Config) -> Family:
-    """By `architectures` first, by `model_type` second: two families call themselves llada."""
+    """The family of a config, by `architectures`, else by `model_type`.
+
+    Two families have the `model_type` llada, so `architectures` goes first.
+    """
     names = config.names
     for family in FAMILIES:
         if any(name in family.architectures for name in names):
@@ -336,11 +338,11 @@ def family_of(config: Config) -> Family:
         for family in FAMILIES:
             if kind in family.model_types:
                 return family
-        if kind == "llada":  # dense and MoE share the type, but no key
+        if kind == "llada":  # of the two, only the MoE family has num_experts
             wanted = "llada-moe" if "num_experts" in config.values else "llada"
             return next(family for family in FAMILIES if family.name == wanted)
     known = [name for family in FAMILIES for name in family.architectures]
     given = names[0] if names else kind
     if given is None:
-        raise ModelError(f"{config.file}: neither 'architectures' nor 'model_type' is there")
+        raise ModelError(f"{config.file} has neither 'architectures' nor 'model_type'")
     raise UnknownName(f"architecture in {config.file}", str(given), known)

@@ -8,14 +8,14 @@ import torch
 from torch import Tensor
 
 from unmask.errors import ModelError
-from unmask.models.denoiser import Canvas, Hidden, ModelSpec, read_at, ship
+from unmask.models.denoiser import Canvas, Hidden, ModelSpec, cells, ship
 
 
 class FunctionDenoiser:
     """Calls `function(ids [b, l]) -> logits [b, l, V]` on rows of equal length, unpadded.
 
-    A plain function knows nothing of padding, so rows of unequal length go in calls of their own.
-    With `shift` the logits at position i - 1 predict token i, as Dream's do.
+    A plain function cannot handle padding, so rows of each length go in a separate call. With
+    `shift` the logits at position i - 1 predict token i, as in Dream.
     """
 
     def __init__(
@@ -35,20 +35,18 @@ class FunctionDenoiser:
         return Hidden(by_length(canvas.tokens, canvas.lengths, self._logits))
 
     def head(self, hidden: Hidden, rows: Tensor, positions: Tensor) -> Tensor:
-        source = read_at(positions, self.shift)
-        states: Tensor = hidden.states
-        return states[ship(rows, states.device), ship(source, states.device)]
+        return cells(hidden.states, rows, positions, self.shift)
 
     def _logits(self, ids: Tensor) -> Tensor:
         logits = self.function(ship(ids, self.device))
         if not isinstance(logits, Tensor) or not logits.dtype.is_floating_point:
             kind = logits.dtype if isinstance(logits, Tensor) else type(logits).__name__
-            raise ModelError(f"{self.spec.name}: the function must give float logits, got {kind}")
+            raise ModelError(f"{self.spec.name}: the function must return float logits, got {kind}")
         expected = (*ids.shape, self.spec.vocab_size)
         if tuple(logits.shape) != expected:
             raise ModelError(
-                f"{self.spec.name}: the function gave logits of shape {tuple(logits.shape)} for "
-                f"ids of shape {tuple(ids.shape)}; expected {expected}"
+                f"{self.spec.name}: the function returned logits of shape {tuple(logits.shape)} "
+                f"for ids of shape {tuple(ids.shape)}; expected {expected}"
             )
         return logits
 
@@ -61,10 +59,10 @@ def by_length(tokens: Tensor, lengths: Tensor, call: Callable[[Tensor], Tensor])
     whole: Tensor | None = None
     for size in sizes:
         which = (lengths == size).nonzero()[:, 0]
-        found = call(tokens[which, :size])
+        part = call(tokens[which, :size])
         if whole is None:
-            whole = found.new_zeros(*tokens.shape, *found.shape[2:])
-        whole[ship(which, found.device), :size] = found
+            whole = part.new_zeros(*tokens.shape, *part.shape[2:])
+        whole[ship(which, part.device), :size] = part
     assert whole is not None
     return whole
 
@@ -78,6 +76,6 @@ def from_function(
     shift: bool = False,
     device: torch.device | str = "cpu",
 ) -> FunctionDenoiser:
-    """Make any function `ids [b, l] -> logits [b, l, V]` a denoiser."""
+    """Make a denoiser of any function `ids [b, l] -> logits [b, l, V]`."""
     spec = ModelSpec(mask_id, vocab_size, eos_id, name=getattr(function, "__name__", "function"))
     return FunctionDenoiser(function, spec, shift=shift, device=device)

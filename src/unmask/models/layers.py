@@ -1,4 +1,4 @@
-"""What the layers of a transformer are made of: linear maps, norms, rotary positions."""
+"""Parts of a transformer layer: linear maps, norms, rotary positions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from unmask.models.architecture import Architecture
 
 
 class Linear(nn.Linear):
-    """Draws no numbers on the meta device: there torch would import its compiler for it."""
+    """Skips initialisation on the meta device, for which torch would import its compiler."""
 
     def reset_parameters(self) -> None:
         if not self.weight.is_meta:
@@ -20,7 +20,7 @@ class Linear(nn.Linear):
 
 
 class Embedding(nn.Embedding):
-    """Draws no numbers on the meta device either."""
+    """Skips initialisation on the meta device, as `Linear` does."""
 
     def reset_parameters(self) -> None:
         if not self.weight.is_meta:
@@ -47,11 +47,11 @@ class Rotary(NamedTuple):
     """Cosines and sines of every position's angles: [B, Q, 1, R] each."""
 
     cos: Tensor
-    sin: Tensor  # negative in the first half, where the second feature of a pair is taken away
+    sin: Tensor  # negative in the first half, where the second feature is subtracted
 
     @classmethod
     def at(cls, arch: Architecture, positions: Tensor, dtype: torch.dtype) -> Rotary:
-        """For these positions [B, Q]; frequencies in float32."""
+        """Compute the angles of positions [B, Q]; frequencies in float32."""
         half = torch.arange(0, arch.rotary_dim, 2, dtype=torch.float32, device=positions.device)
         frequency = 1.0 / arch.rope_theta ** (half / arch.rotary_dim)
         angle = positions[..., None].float() * frequency
@@ -60,11 +60,11 @@ class Rotary(NamedTuple):
         return cls(torch.cat([cos, cos], -1).to(kept), torch.cat([-sin, sin], -1).to(kept))
 
     def from_place(self, first: int) -> Rotary:
-        """Of the positions from `first` on."""
+        """The part for the positions from `first` on."""
         return Rotary(self.cos[:, first:], self.sin[:, first:])
 
     def to(self, device: torch.device) -> Rotary:
-        """The same on a device; nothing is copied where it already is."""
+        """The same on a device; copies nothing if it is already there."""
         return Rotary(self.cos.to(device), self.sin.to(device))
 
     def turn(self, x: Tensor) -> Tensor:
@@ -77,14 +77,14 @@ class Rotary(NamedTuple):
 
 
 class RotaryTable:
-    """Of all positions that were met so far: made once, and again only to be longer."""
+    """Angles of all positions used so far; computed once, and again only to become longer."""
 
     def __init__(self, arch: Architecture) -> None:
         self.arch = arch
         self._made: dict[tuple[torch.device, torch.dtype], Rotary] = {}
 
     def first(self, count: int, like: Tensor) -> Rotary:
-        """Of the positions before `count`, on the device and for the dtype of `like`."""
+        """The angles of positions 0 to `count` - 1, on the device and for the dtype of `like`."""
         key = (like.device, like.dtype)
         made = self._made.get(key)
         if made is None or made.cos.shape[1] < count:
@@ -94,6 +94,6 @@ class RotaryTable:
         return Rotary(made.cos[:, :count], made.sin[:, :count])
 
     def at(self, positions: Tensor, count: int, like: Tensor) -> Rotary:
-        """Of these positions [B, Q], all of them before `count`."""
+        """The angles of positions [B, Q], which all lie below `count`."""
         made = self.first(count, like)
         return Rotary(made.cos[0, positions], made.sin[0, positions])

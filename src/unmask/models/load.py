@@ -1,4 +1,4 @@
-"""`unmask.load`: a released checkpoint folder, or a hub id, as a denoiser with its tokenizer."""
+"""`unmask.load`: loads a checkpoint folder or a hub id as a denoiser with its tokenizer."""
 
 from __future__ import annotations
 
@@ -127,14 +127,14 @@ def find_folder(
     name = os.fspath(source)
     if name.count("/") != 1 or name.startswith((".", "/", "~")):
         raise ModelError(
-            f"{name!r} is no folder; give the folder of a checkpoint, a hub id like "
+            f"{name!r} is not a folder; give the folder of a checkpoint, a hub id like "
             "'GSAI-ML/LLaDA-8B-Instruct', or 'embedded' for the model in the package"
         )
     try:
         from huggingface_hub import snapshot_download
     except ImportError:
         raise ModelError(
-            f"{name!r} is no folder, and to download it 'huggingface_hub' must be installed"
+            f"{name!r} is not a folder; to download it, install the package huggingface_hub"
         ) from None
     try:
         wanted = ["*.json", "*.safetensors", "*.txt", "*.jinja"]
@@ -142,7 +142,7 @@ def find_folder(
     except Exception as error:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise ModelError(
-            f"{name!r} is no folder here and cannot be fetched ({reason}); check the name and the "
+            f"{name!r} is not a folder and cannot be downloaded ({reason}); check the name and the "
             "network, or download it elsewhere and give its folder"
         ) from None
 
@@ -186,7 +186,7 @@ def _places(
     for name in names:
         owners = [key for key in device_map if key == "" or f"{name}.".startswith(f"{key}.")]
         if not owners:
-            raise ModelError(f"device_map places no {name!r}; it must cover every layer")
+            raise ModelError(f"device_map has no device for {name!r}; it must cover every layer")
         places[name] = torch.device(device_map[max(owners, key=len)])
     return places
 
@@ -197,7 +197,7 @@ def _dispatch(module: Transformer, places: dict[str, torch.device]) -> None:
     for name, device in places.items():
         unit = ".".join(name.split(".")[: 2 if name.startswith("layers.") else 1])
         if by_module.setdefault(unit, device) != device:
-            raise ModelError(f"device_map splits {unit!r}; a layer stays on one device")
+            raise ModelError(f"device_map splits {unit!r}; a layer must be on one device")
     _accelerate().dispatch_model(module, device_map=by_module, force_hooks=True)
 
 

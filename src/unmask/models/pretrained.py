@@ -9,22 +9,23 @@ import torch
 from torch import Tensor
 
 from unmask.models.architecture import Architecture
-from unmask.models.denoiser import Canvas, Hidden, ModelSpec, read_at, ship
+from unmask.models.denoiser import Canvas, Hidden, ModelSpec, cells, ship
 from unmask.models.function import by_length
 from unmask.models.transformer import KeyValues, Transformer, block_causal
 
-CACHED_BYTES = 8 << 20  # weights that a processor's cache holds
-CACHED_PLACES = 512  # tokens whose states it holds beside them
+CACHED_BYTES = 8 << 20  # size of weights that fit into a processor's cache
+CACHED_PLACES = 512  # tokens whose states fit beside them
 
 
 @dataclass(frozen=True)
 class Pretrained:
-    """A transformer with its special tokens; attention is full, or block-causal.
+    """A transformer with its special tokens; attention is full or block-causal.
 
-    Rows of unequal length share a forward, the shorter ones padded and their padding hidden: right
-    to rounding, which in bfloat16 may tip a close decision. With `exact`, rows of each length go
-    in a forward of their own, unpadded. A model that fits a processor's cache takes a large batch
-    in parts that fit it too, rows of like length together.
+    Rows of unequal length share a forward. The shorter rows are padded, and the padding is hidden
+    from attention. The result is right up to rounding, which in bfloat16 may change a close
+    decision. With `exact`, rows of each length get a separate forward without padding. If the
+    weights fit into a processor's cache, a large batch is split into parts that fit too, with
+    rows of similar length together.
     """
 
     module: Transformer
@@ -45,11 +46,11 @@ class Pretrained:
 
     @property
     def parameters(self) -> int:
-        """How many numbers were learned."""
+        """The number of parameters."""
         return sum(parameter.numel() for parameter in self.module.parameters())
 
     def trunk(self, canvas: Canvas) -> Hidden:
-        """One forward; of a block-causal model up to the open blocks: nothing sees further."""
+        """One forward; in a block-causal model it stops after the active block."""
         blockwise = self.spec.block is not None
         seen = torch.minimum(canvas.stop, canvas.lengths) if blockwise else canvas.lengths
         if self.exact:
@@ -64,7 +65,7 @@ class Pretrained:
 
     @cached_property
     def _in_cache(self) -> bool:
-        """Whether reading the weights again costs nothing."""
+        """Whether the weights fit into a processor's cache."""
         small = self.parameters * self.dtype.itemsize <= CACHED_BYTES
         return small and self.device.type == "cpu"
 
@@ -75,7 +76,7 @@ class Pretrained:
         return hidden
 
     def _in_parts(self, canvas: Canvas, seen: Tensor) -> Tensor:
-        """The same in several forwards, the longest rows first."""
+        """Hidden states of all rows in several forwards, the longest rows first."""
         states = torch.zeros(len(seen), int(seen.max()), self.arch.hidden, dtype=self.dtype)
         order = seen.argsort(descending=True, stable=True)
         while len(order):
@@ -96,13 +97,11 @@ class Pretrained:
         return hidden
 
     def head(self, hidden: Hidden, rows: Tensor, positions: Tensor) -> Tensor:
-        """Logits of the asked cells; a shifted model predicts token i from its output at i - 1."""
-        source = read_at(positions, self.arch.shift)
-        states = hidden.states
-        return self.module.logits(states[ship(rows, states.device), ship(source, states.device)])
+        """Logits of the requested cells; a shifted model predicts token i at position i - 1."""
+        return self.module.logits(cells(hidden.states, rows, positions, self.arch.shift))
 
     def attention_mask(self, canvas: Canvas, width: int) -> Tensor | None:
-        """Who may look at whom: None where everybody sees everything: [B, 1, Q or 1, K]."""
+        """True where a query may attend to a key, [B, 1, Q or 1, K]; None if everywhere."""
         if self.spec.block is None and int(canvas.lengths.min()) >= width:
             return None
         place = torch.arange(width)[None]
@@ -115,10 +114,10 @@ class Pretrained:
     def forward(
         self, tokens: Tensor, positions: Tensor, mask: Tensor | None, cache: KeyValues
     ) -> Tensor:
-        """Hidden states of some positions only, the others' keys and values from a cache."""
+        """Hidden states of some positions; a cache has the keys and values of the others."""
         hidden: Tensor = self.module(tokens, positions, mask, cache)
         return hidden
 
     def with_block(self, block: int) -> Pretrained:
-        """The same weights, attending in blocks of another width."""
+        """The same weights with another block width."""
         return replace(self, spec=replace(self.spec, block=block))

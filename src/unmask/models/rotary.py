@@ -1,7 +1,7 @@
-"""Rotary buffers of models that came through transformers 5, which may hold anything at all.
+"""Checks and repairs the rotary buffers of models loaded by transformers 5.
 
-transformers 5 builds models on the meta device and leaves buffers that are not saved, and that
-remote code fills in its constructor, as uninitialised memory: no warning, wrong logits.
+transformers 5 builds models on the meta device. Buffers that are not saved, and that remote code
+fills in its constructor, stay uninitialised: the logits are wrong, without a warning.
 """
 
 from __future__ import annotations
@@ -17,14 +17,18 @@ from unmask.errors import ModelError
 KNOWN = ("inv_freq", "original_inv_freq")
 
 
-def is_remote(model: Any) -> bool:
-    """Whether the class came as code beside the weights."""
-    return type(model).__module__.startswith("transformers_modules")
+def is_at_risk(model: Any) -> bool:
+    """Whether the class is remote code (stored beside the weights) under transformers 5."""
+    if not type(model).__module__.startswith("transformers_modules"):
+        return False
+    import transformers
+
+    return int(transformers.__version__.split(".")[0]) >= 5
 
 
 def check_rotary(model: Any) -> None:
-    """Raise where a buffer of remote code does not hold the frequencies it must."""
-    if not is_remote(model) or _transformers_major() < 5:
+    """Raise if a buffer of remote code does not hold the rotary frequencies."""
+    if not is_at_risk(model):
         return
     for name, buffer, expected in _buffers(model):
         if not torch.allclose(buffer.float().cpu(), expected, rtol=1e-5, atol=0):
@@ -36,7 +40,7 @@ def check_rotary(model: Any) -> None:
 
 
 def repair_rotary(model: Any) -> int:
-    """Write the rotary frequencies that the config implies; returns how many buffers there are."""
+    """Write the rotary frequencies of the config into the buffers; returns their number."""
     count = 0
     for _, buffer, expected in _buffers(model):
         buffer.copy_(expected.to(buffer))
@@ -46,7 +50,7 @@ def repair_rotary(model: Any) -> int:
 
 
 def _buffers(model: nn.Module) -> Iterator[tuple[str, Tensor, Tensor]]:
-    """Every buffer that is not saved, with what it must hold; one that is not known is refused."""
+    """The name, value and right value of every unsaved buffer; raises if one is not known."""
     for owner, module in model.named_modules():
         for leaf in sorted(module._non_persistent_buffers_set):
             buffer = getattr(module, leaf)
@@ -56,8 +60,8 @@ def _buffers(model: nn.Module) -> Iterator[tuple[str, Tensor, Tensor]]:
             if leaf not in KNOWN:
                 raise ModelError(
                     f"{type(model).__name__}: transformers 5 leaves the buffer {name!r} "
-                    "uninitialised, and what it should hold is not known here; load the folder "
-                    "with unmask.load, or use transformers 4"
+                    "uninitialised, and its right value is not known; load the folder with "
+                    "unmask.load, or use transformers 4"
                 )
             yield name, buffer, _frequencies(model, len(buffer))
 
@@ -78,9 +82,3 @@ def _theta(config: Any) -> float:
             "frequencies cannot be recomputed"
         )
     return float(theta)
-
-
-def _transformers_major() -> int:
-    import transformers
-
-    return int(transformers.__version__.split(".")[0])

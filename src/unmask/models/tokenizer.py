@@ -1,4 +1,4 @@
-"""Text to token ids and back, and chats to text, from the files of a checkpoint folder."""
+"""The tokenizer of a checkpoint folder: text to token ids and back, and chats to text."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from unmask.models.checkpoint import read_json
 
 Message = Mapping[str, str]
 
-# How Qwen2 (and so Dream) cuts text before merging: contractions, words, single digits, the rest.
+# How Qwen2 and Dream split text before merging: contractions, words, single digits, the rest.
 _QWEN_SPLIT = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*"
     r"|\s*[\r\n]+|\s+(?!\S)|\s+"
@@ -41,12 +41,12 @@ class Tokenizer:
     engine: Engine
     roles: dict[str, str]  # bos_token -> "<|startoftext|>" and so on
     template: str | None = None
-    skipped: frozenset[int] | None = None  # what skip_special drops; None: all special tokens
+    skipped: frozenset[int] | None = None  # ids that skip_special drops; None: all special tokens
     folder: str = ""
 
     @classmethod
     def load(cls, folder: Path) -> Tokenizer:
-        """From tokenizer.json, or from vocab.json and merges.txt."""
+        """Read tokenizer.json, or vocab.json and merges.txt."""
         file = folder / "tokenizer_config.json"
         config = read_json(file) if file.is_file() else {}
         roles = {role: _content(config[role]) for role in _ROLES if config.get(role)}
@@ -54,23 +54,35 @@ class Tokenizer:
         engine = _engine(folder, config)
         return cls(engine, roles, template, _skipped(folder, config, roles, engine), str(folder))
 
+    @classmethod
+    def of_transformers(cls, tokenizer: Any) -> Tokenizer:
+        """A fast tokenizer of transformers, with its special tokens and its chat template."""
+        engine = getattr(tokenizer, "backend_tokenizer", None)
+        if engine is None:
+            raise ModelError(
+                f"{type(tokenizer).__name__} is no fast tokenizer of transformers; load it with "
+                "AutoTokenizer.from_pretrained(..., use_fast=True)"
+            )
+        roles = {role: str(text) for role in _ROLES if (text := getattr(tokenizer, role, None))}
+        return cls(engine, roles, tokenizer.chat_template, folder=tokenizer.name_or_path)
+
     @property
     def size(self) -> int:
-        """One more than the largest id."""
+        """The largest id plus one."""
         return max(self.engine.get_vocab(with_added_tokens=True).values()) + 1
 
     def token_id(self, name: str) -> int | None:
         """The id of a token, or of a role such as `mask_token`."""
-        found: int | None = self.engine.token_to_id(self.roles.get(name, name))
-        return found
+        token: int | None = self.engine.token_to_id(self.roles.get(name, name))
+        return token
 
     def encode(self, text: str) -> list[int]:
-        """Token ids; special tokens in the text are recognised, none are added."""
+        """Text to token ids; special tokens in the text are recognised, and none are added."""
         ids: list[int] = self.engine.encode(text, add_special_tokens=False).ids
         return ids
 
     def decode(self, ids: Sequence[int], skip_special: bool = False) -> str:
-        """Text; ids that no token has (padding rows of the embedding) are left out."""
+        """Token ids to text; ids without a token (padding rows of the embedding) are left out."""
         known = [number for number in ids if self.engine.id_to_token(number) is not None]
         if skip_special and self.skipped is not None:
             known = [number for number in known if number not in self.skipped]
@@ -79,7 +91,7 @@ class Tokenizer:
         return text
 
     def word(self, number: int) -> str:
-        """One token as people may read it; a part of a character as the vocabulary spells it."""
+        """One token as readable text; a part of a character as the vocabulary spells it."""
         known = self._words
         if number not in known:
             text = self.decode([number])
@@ -89,27 +101,26 @@ class Tokenizer:
 
     @cached_property
     def _words(self) -> dict[int, str]:
-        """What `word` was asked for: a vocabulary at most."""
+        """Results of `word`, by token id."""
         return {}
 
     def unknown(self, text: str) -> list[str]:
-        """The words that this tokenizer has no token for; byte-level ones know all."""
-        number = self.token_id("unk_token")
-        if number is None:
+        """The words without a token in this vocabulary; none if the tokenizer is byte-level."""
+        unknown = self.token_id("unk_token")
+        if unknown is None:
             return []
-        found = self.engine.encode(text, add_special_tokens=False)
-        pairs = zip(found.ids, found.offsets, strict=True)
-        places = (place for token, place in pairs if token == number)
-        pieces = (text[begin:end] for begin, end in places)
+        encoding = self.engine.encode(text, add_special_tokens=False)
+        spans = zip(encoding.ids, encoding.offsets, strict=True)
+        pieces = (text[slice(*span)] for token, span in spans if token == unknown)
         words = dict.fromkeys(piece.strip() or piece for piece in pieces)
         return [word for word in words if word != self.roles["unk_token"]]
 
     def render(self, messages: Sequence[Message], add_generation_prompt: bool = True) -> str:
-        """A chat as text, by the model's own template."""
+        """A chat as text, by the model's chat template."""
         if self.template is None:
             raise RequestError(
-                f"{self.folder or 'this tokenizer'} has no chat template; give the prompt as it "
-                "is (--raw)"
+                f"{self.folder or 'this tokenizer'} has no chat template; give the prompt as "
+                "plain text (--raw)"
             )
         for message in messages:
             if not {"role", "content"} <= set(message):
@@ -119,12 +130,12 @@ class Tokenizer:
             text: str = self._compiled.render(**words, **self.roles)
         except UnmaskError:
             raise
-        except Exception as error:  # a template may fail in any way
+        except Exception as error:  # a template may raise anything
             raise RequestError(f"the chat template fails on these messages: {error}") from None
         return text
 
     def encode_chat(self, messages: Sequence[Message]) -> list[int]:
-        """A chat as token ids, ready for the answer."""
+        """A chat as token ids, up to the point where the answer begins."""
         return self.encode(self.render(messages))
 
     @cached_property
@@ -133,7 +144,7 @@ class Tokenizer:
         from jinja2.sandbox import ImmutableSandboxedEnvironment
 
         def fail(message: str) -> None:
-            raise RequestError(f"the chat template refuses: {message}")
+            raise RequestError(f"the chat template rejects the messages: {message}")
 
         environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True)
         environment.globals["raise_exception"] = fail
@@ -157,7 +168,7 @@ def _engine(folder: Path, config: dict[str, Any]) -> Engine:
 def _skipped(
     folder: Path, config: dict[str, Any], roles: dict[str, str], engine: Engine
 ) -> frozenset[int] | None:
-    """What `skip_special` drops: transformers' slow tokenizers know the named tokens only."""
+    """The ids that `skip_special` drops; transformers' slow tokenizers drop named tokens only."""
     remote = (config.get("auto_map") or {}).get("AutoTokenizer") or [None, True]
     if remote[-1] is not None and (folder / "tokenizer.json").is_file():
         return None
@@ -167,11 +178,11 @@ def _skipped(
 
 
 def _byte_level_bpe(folder: Path, config: dict[str, Any]) -> Engine:
-    """Qwen2's tokenizer, as Dream ships it: NFC, split, byte-level pairs."""
+    """Qwen2's tokenizer in the files of Dream: NFC, split, byte-level BPE."""
     vocabulary, merges = folder / "vocab.json", folder / "merges.txt"
     for file in (vocabulary, merges):
         if not file.is_file():
-            raise ModelError(f"{folder} holds neither tokenizer.json nor {file.name}")
+            raise ModelError(f"{folder} has neither tokenizer.json nor {file.name}")
     try:
         engine = Engine(BPE.from_file(str(vocabulary), str(merges)))
     except Exception as error:  # the library raises a bare Exception
@@ -212,10 +223,10 @@ def _template(folder: Path, config: dict[str, Any]) -> str | None:
     file = folder / "chat_template.jinja"
     if file.is_file():
         return file.read_text(encoding="utf-8")
-    found = config.get("chat_template")
-    if isinstance(found, list):  # several by name
-        found = next((t["template"] for t in found if t.get("name") == "default"), None)
-    return found
+    template = config.get("chat_template")
+    if isinstance(template, list):  # several, each with a name
+        template = next((t["template"] for t in template if t.get("name") == "default"), None)
+    return template
 
 
 def _content(token: Any) -> str:

@@ -1,4 +1,4 @@
-"""One transformer for all families: pre-norm, rotary, gated MLP or experts, any attention mask."""
+"""The transformer of all families: pre-norm, rotary, gated MLP or experts, any attention mask."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from unmask.models.layers import Embedding, Linear, RMSNorm, Rotary, RotaryTable
 
 
 class KeyValues(Protocol):
-    """Where a cache takes new keys and values, and hands out all that are to be attended to."""
+    """A cache: takes new keys and values, and returns those of all positions."""
 
-    length: int  # of the canvas: every position lies below
+    length: int  # of the canvas; every position is smaller
 
     def update(self, layer: int, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
         """[B, H, Q, D] of this forward's positions -> [B, H, K, D] of all positions."""
@@ -46,19 +46,19 @@ class Attention(nn.Module):
         cache: KeyValues | None,
         first: int = 0,
     ) -> Tensor:
-        """What the queries from place `first` on see of all places."""
+        """Attention of the positions from `first` on to all positions."""
         arch = self.arch
-        asking, turned = x, rotary
+        asking, asking_rotary = x, rotary
         if first:
-            asking, turned = x[:, first:], rotary.from_place(first)
+            asking, asking_rotary = x[:, first:], rotary.from_place(first)
             mask = mask[..., first:, :] if mask is not None and mask.shape[-2] > 1 else mask
         q, k, v = (
-            linear(seen).view(*seen.shape[:2], -1, arch.head_dim)
-            for linear, seen in ((self.q, asking), (self.k, x), (self.v, x))
+            linear(states).view(*states.shape[:2], -1, arch.head_dim)
+            for linear, states in ((self.q, asking), (self.k, x), (self.v, x))
         )
         if arch.qk_norm:
             q, k = self.q_norm(q), self.k_norm(k)
-        q, k = turned.turn(q), rotary.turn(k)
+        q, k = asking_rotary.turn(q), rotary.turn(k)
         q, k, v = q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)  # [B, H, Q, D]
         if cache is not None:
             k, v = cache.update(layer, k, v)
@@ -108,8 +108,8 @@ class Layer(nn.Module):
         first: int = 0,
     ) -> Tensor:
         rotary, mask = rotary.to(x.device), None if mask is None else mask.to(x.device)
-        seen = self.attn(self.attn_norm(x), rotary, mask, self.index, cache, first)
-        x = (x[:, first:] if first else x) + seen
+        attended = self.attn(self.attn_norm(x), rotary, mask, self.index, cache, first)
+        x = (x[:, first:] if first else x) + attended
         h = self.mlp_norm(x)
         y = self.mlp(h)
         if hasattr(self, "shared"):
@@ -119,7 +119,7 @@ class Layer(nn.Module):
 
 
 class Transformer(nn.Module):
-    """Token ids to hidden states, and hidden states to logits, apart."""
+    """Token ids to hidden states in `forward`, hidden states to logits in `logits`."""
 
     def __init__(self, arch: Architecture) -> None:
         super().__init__()
@@ -141,8 +141,8 @@ class Transformer(nn.Module):
     ) -> Tensor:
         """The last hidden states, normalised: [B, Q] -> [B, Q, D].
 
-        `mask` is a bool [B or 1, 1, Q or 1, K], True where a query may look; None: everywhere.
-        With `first`, only those of the places from there on: the last layer leaves out the rest.
+        `mask` is a bool [B or 1, 1, Q or 1, K], True where a query may attend; None: everywhere.
+        With `first`, the last layer computes only the positions from `first` on.
         """
         x = self.embed(tokens)
         if positions is None:
@@ -167,5 +167,5 @@ class Transformer(nn.Module):
 
 
 def block_causal(queries: Tensor, keys: Tensor, block: int) -> Tensor:
-    """True where a query's block is not before the key's: positions [B, Q], [B, K] -> [B, Q, K]."""
+    """True where a key's block is not after the query's: positions [B, Q], [B, K] -> [B, Q, K]."""
     return (queries // block)[..., :, None] >= (keys // block)[..., None, :]

@@ -1,4 +1,4 @@
-"""Other people's models as denoisers: transformers models in memory, and any callable."""
+"""`unmask.wrap`: a transformers model in memory, or any callable, as a denoiser."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import Tensor
 from unmask.errors import ModelError, UnmaskError
 from unmask.models.architecture import Architecture
 from unmask.models.config import Config
-from unmask.models.denoiser import Canvas, Denoiser, Hidden, ModelSpec, read_at, ship
+from unmask.models.denoiser import Canvas, Denoiser, Hidden, ModelSpec, cells, ship
 from unmask.models.families import FAMILIES, Family, family_of
 from unmask.models.function import by_length, from_function
 from unmask.models.rotary import check_rotary
@@ -18,10 +18,10 @@ from unmask.models.transformer import block_causal
 
 
 class Hosted:
-    """A transformers model: called on rows of equal length, so that padding never matters.
+    """A transformers model, called on rows of equal length, so that no row is padded.
 
-    `bidirectional` hands it a 4D mask, for classes that are causal by themselves. Where the class
-    is transformers' own, the head runs on the asked rows only.
+    `bidirectional` passes a 4D mask to classes that are causal by default. If the class belongs
+    to transformers itself, the head runs on the requested rows only.
     """
 
     def __init__(self, model: Any, spec: ModelSpec, *, shift: bool, bidirectional: bool) -> None:
@@ -33,8 +33,8 @@ class Hosted:
 
     @property
     def device(self) -> torch.device:
-        found: torch.device = self.model.device
-        return found
+        device: torch.device = self.model.device
+        return device
 
     def trunk(self, canvas: Canvas) -> Hidden:
         if self.spec.block is None:
@@ -45,16 +45,14 @@ class Hosted:
         return Hidden(states, fresh=place < width[:, None])
 
     def head(self, hidden: Hidden, rows: Tensor, positions: Tensor) -> Tensor:
-        source = read_at(positions, self.shift)
-        device = hidden.states.device
-        states: Tensor = hidden.states[ship(rows, device), ship(source, device)]
+        states = cells(hidden.states, rows, positions, self.shift)
         if not self.split:
             return states
         logits: Tensor = self.model.get_output_embeddings()(states)
         return logits
 
     def _states(self, ids: Tensor) -> Tensor:
-        """Hidden states where head and trunk come apart, else logits: [b, l] -> [b, l, D or V]."""
+        """Hidden states if the head can run separately, else logits: [b, l] -> [b, l, D or V]."""
         ids = ship(ids, self.device)
         arguments: dict[str, Any] = {"input_ids": ids}
         if self.bidirectional or self.spec.block is not None:
@@ -67,7 +65,7 @@ class Hosted:
         return logits
 
     def _mask(self, ids: Tensor) -> Tensor:
-        """An additive mask that lets everybody look everywhere, or up to their own block."""
+        """An additive mask: 0, and in block-causal models -inf after the query's block."""
         length = ids.shape[-1]
         mask = torch.zeros(len(ids), 1, length, length, dtype=self.model.dtype, device=ids.device)
         if self.spec.block is None:
@@ -87,22 +85,23 @@ def wrap(
     block: int | None = None,
     device: torch.device | str = "cpu",
 ) -> Denoiser:
-    """Make a model that is already in memory a denoiser.
+    """Make a denoiser of a model that is already in memory.
 
     Takes a transformers model (LLaDA, Dream and their relatives by remote code, or a Llama or Qwen
-    class that carries their weights), any function `ids [b, l] -> logits [b, l, V]`, or a denoiser.
+    class with their weights), any function `ids [b, l] -> logits [b, l, V]`, or a denoiser.
 
     Args:
         model: the model or function.
-        tokenizer: the transformers tokenizer of that model: it knows what ends a turn, and the mask
-            token where the config does not.
-        mask_id: the mask token; from the config or the tokenizer where they have one.
-        eos_id: the only token that ends an answer; from the configs and the tokenizer where they
-            name some.
-        vocab_size: rows of the logits; needed for a plain function.
-        shift: whether the output at i - 1 predicts token i; True for the Dream family.
-        block: for block-causal models, the width of a block.
-        device: where a plain function wants its ids.
+        tokenizer: the transformers tokenizer of the model; it names the end-of-turn tokens, and
+            the mask token if the config has none.
+        mask_id: the mask token (default: from the config, the tokenizer or the family).
+        eos_id: the only token that ends an answer (default: all that the configs and the
+            tokenizer name).
+        vocab_size: the vocabulary of a plain function; required there.
+        shift: whether the output at i - 1 predicts token i (default: the family's; False for a
+            function).
+        block: the block width of a block-causal model (default: the config's).
+        device: the device on which a plain function expects its ids.
     """
     if hasattr(model, "trunk") and hasattr(model, "head") and hasattr(model, "spec"):
         denoiser: Denoiser = model
@@ -111,13 +110,11 @@ def wrap(
     if config is not None and hasattr(config, "to_dict"):
         return _wrap_transformers(model, tokenizer, mask_id, eos_id, shift, block)
     if not callable(model):
-        raise ModelError(
-            f"cannot wrap {type(model).__name__}: it is neither a model nor a function"
-        )
+        raise ModelError(f"cannot wrap {type(model).__name__}: give a model or a function")
     if mask_id is None or vocab_size is None:
         raise ModelError("a plain function needs mask_id and vocab_size: wrap(f, mask_id=...)")
     if block is not None:
-        raise ModelError("block is for transformers models; a function attends as it likes")
+        raise ModelError("block is for transformers models; leave it out for a function")
     return from_function(
         model,
         mask_id=mask_id,
@@ -158,23 +155,23 @@ def _wrap_transformers(
 
 
 def _mask(config: Config, tokenizer: Any, family: Family | None) -> int:
-    """The mask token by the config, the tokenizer or the family, whoever names it first."""
-    voices: list[int | None] = [
+    """The mask token: the config's, else the tokenizer's, else the family's."""
+    candidates: list[int | None] = [
         *config.token_ids("mask_token_id"),
         getattr(tokenizer, "mask_token_id", None),
         None if family is None else family.mask_id,
     ]
-    found = next((number for number in voices if number is not None), None)
-    if found is None:
-        raise ModelError(f"{config.file} names no mask token; give mask_id")
-    return found
+    for token in candidates:
+        if token is not None:
+            return token
+    raise ModelError(f"{config.file} names no mask token; give mask_id")
 
 
 def _ends(config: Config, model: Any, tokenizer: Any, family: Family | None) -> list[int]:
-    """Every token that ends an answer, the one that pads it first, as `load` finds them."""
+    """Every token that ends an answer; the first one is the padding (as in `load`)."""
     generation = getattr(model, "generation_config", None)
     own = {"eos_token_id": getattr(generation, "eos_token_id", None)}
-    found = [
+    ends = [
         *config.token_ids("eos_token_id"),
         *Config(own, "generation_config").token_ids("eos_token_id"),
     ]
@@ -182,12 +179,12 @@ def _ends(config: Config, model: Any, tokenizer: Any, family: Family | None) -> 
         known = tokenizer.get_vocab()
         families = FAMILIES if family is None else (family,)
         turns = [name for some in families for name in some.end_tokens]
-        found += [known[name] for name in (tokenizer.eos_token, *turns) if name in known]
-    return list(dict.fromkeys(found))
+        ends += [known[name] for name in (tokenizer.eos_token, *turns) if name in known]
+    return list(dict.fromkeys(ends))
 
 
 def _known(config: Config) -> tuple[Family | None, Architecture | None]:
-    """The family and architecture, where the class is one of ours."""
+    """The family and architecture, if the class belongs to a known family."""
     try:
         family = family_of(config)
         return family, family.read(config)

@@ -1,4 +1,4 @@
-"""transformers' own classes as carriers of our checkpoints: for quantisation and device maps."""
+"""Loads checkpoints into classes of transformers, for quantisation and device maps."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from unmask.models.config import Config
 from unmask.models.describe import describe
 from unmask.models.families import family_of
 from unmask.models.load import find_folder
-from unmask.models.rotary import is_remote, repair_rotary
+from unmask.models.rotary import is_at_risk, repair_rotary
 from unmask.models.tokenizer import Tokenizer
 from unmask.models.transformers_model import Hosted
 
-# family -> the class that computes the same with a mask that hides nothing
+# family -> the class and config of transformers that compute the same if the mask hides nothing
 CLASSES = {
     "llada": ("LlamaForCausalLM", "LlamaConfig"),
     "dream": ("Qwen2ForCausalLM", "Qwen2Config"),
@@ -53,24 +53,25 @@ def load_carrier(
     `options` go to `from_pretrained`: dtype, device_map, quantization_config and so on.
     """
     transformers = _transformers()
-    found = describe(find_folder(source, revision, token), mask_id, block)
-    name = found.family.name
+    checkpoint = describe(find_folder(source, revision, token), mask_id, block)
+    name = checkpoint.family.name
     if name not in CLASSES:
         raise ModelError(
-            f"transformers has no class that carries {name}; load it with unmask.load "
-            f"(carried are {', '.join(CLASSES)})"
+            f"transformers has no class for {name}, only for {', '.join(CLASSES)}; load it with "
+            "unmask.load"
         )
     kind, config_kind = CLASSES[name]
     if name == "llada":
         options["key_mapping"] = _LLADA_TO_LLAMA
-    host_config = getattr(transformers, config_kind)(**_host_config(found.arch, found.config))
+    values = _host_config(checkpoint.arch, checkpoint.config)
+    host_config = getattr(transformers, config_kind)(**values)
     model, loading = getattr(transformers, kind).from_pretrained(
-        found.folder, config=host_config, output_loading_info=True, **options
+        checkpoint.folder, config=host_config, output_loading_info=True, **options
     )
-    _check_loading(found.folder, loading)
+    _check_loading(checkpoint.folder, loading)
     model.eval()
-    hosted = Hosted(model, found.spec, shift=found.arch.shift, bidirectional=True)
-    return hosted, found.tokenizer
+    hosted = Hosted(model, checkpoint.spec, shift=checkpoint.arch.shift, bidirectional=True)
+    return hosted, checkpoint.tokenizer
 
 
 def load_remote(
@@ -83,36 +84,38 @@ def load_remote(
     token: str | None = None,
     **options: Any,
 ) -> tuple[Hosted, Tokenizer]:
-    """Load a folder through the Python code that lies beside its weights.
+    """Load a folder with the Python code that is stored beside its weights.
 
-    That code runs with your rights, so it must be allowed by name. Under transformers 5 its rotary
-    buffers are recomputed and verified; a model whose buffers are not understood is refused.
+    That code runs with your rights, so `trust_remote_code=True` is required. Under transformers 5
+    its rotary buffers are recomputed and checked; a model with unknown buffers raises an error.
     """
     if not trust_remote_code:
         raise ModelError(
-            f"{os.fspath(source)}: running the code of a checkpoint must be allowed with "
-            "trust_remote_code=True; unmask.load needs no such code"
+            f"{os.fspath(source)}: to run the code of a checkpoint, give trust_remote_code=True; "
+            "unmask.load needs no such code"
         )
     transformers = _transformers()
-    found = describe(find_folder(source, revision, token), mask_id, block)
+    checkpoint = describe(find_folder(source, revision, token), mask_id, block)
     options.setdefault("dtype", "auto")
-    model = transformers.AutoModel.from_pretrained(found.folder, trust_remote_code=True, **options)
-    if is_remote(model) and int(transformers.__version__.split(".")[0]) >= 5:
+    model = transformers.AutoModel.from_pretrained(
+        checkpoint.folder, trust_remote_code=True, **options
+    )
+    if is_at_risk(model):
         repair_rotary(model)
     model.eval()
-    hosted = Hosted(model, found.spec, shift=found.arch.shift, bidirectional=False)
-    return hosted, found.tokenizer
+    hosted = Hosted(model, checkpoint.spec, shift=checkpoint.arch.shift, bidirectional=False)
+    return hosted, checkpoint.tokenizer
 
 
 def _check_loading(folder: Path, loading: dict[str, Any]) -> None:
-    """transformers only warns of tensors that it makes up; here that is an error."""
+    """Raise if a tensor is missing or left over; transformers only warns about it."""
     for what in ("missing_keys", "unexpected_keys", "mismatched_keys", "error_msgs"):
-        if found := sorted(map(str, loading.get(what) or ())):
-            raise ModelError(f"{folder}: {what.replace('_', ' ')}: {found[0]} (of {len(found)})")
+        if names := sorted(map(str, loading.get(what) or ())):
+            raise ModelError(f"{folder}: {what.replace('_', ' ')}: {names[0]} (of {len(names)})")
 
 
 def _host_config(arch: Architecture, config: Config) -> dict[str, Any]:
-    """Our architecture in the words of transformers' configs."""
+    """An architecture as the values of a transformers config."""
     longest = config.get("max_sequence_length", config.get("max_position_embeddings", 4096))
     values: dict[str, Any] = {
         "vocab_size": arch.vocab_size,
@@ -134,7 +137,7 @@ def _host_config(arch: Architecture, config: Config) -> dict[str, Any]:
     }
     if config.family.startswith("LLaDA"):
         if arch.qkv_bias:
-            raise ModelError(f"{config.file}: Llama cannot carry biases of q, k and v alone")
+            raise ModelError(f"{config.file}: Llama has no biases of q, k and v; use unmask.load")
         values["mlp_bias"] = False
     return values
 
@@ -150,6 +153,6 @@ def _transformers() -> Any:
 
 
 def carried_by(folder: Path) -> str | None:
-    """The transformers class that can carry a folder's checkpoint, if there is one."""
+    """The transformers class that can load a folder's checkpoint, if there is one."""
     config = Config(read_json(folder / "config.json"), str(folder / "config.json"))
     return CLASSES.get(family_of(config).name, (None,))[0]

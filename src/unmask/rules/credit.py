@@ -1,4 +1,4 @@
-"""CreditDecoding: tokens that were predicted before get credit, fused into the logits."""
+"""CreditDecoding: adds credit to the logits of tokens that were predicted in earlier steps."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from unmask.errors import require
-from unmask.rules.registry import register
+from unmask.rules.registry import register, show
 from unmask.rules.view import Needs
 
 
@@ -22,10 +22,10 @@ from unmask.rules.view import Needs
 )
 @dataclass(frozen=True)
 class Credit:
-    """Fuses into the logits how often, how lately and how surely a token was predicted.
+    """Adds to the logits of a token the credit of its earlier predictions in the block.
 
-    Score and token come from the fused distribution, instability and budgets from the model's
-    own. The credit starts anew in every block.
+    Score and token come from the changed distribution, instability and budgets from the model's
+    own. The credit is 0 at the start of every block.
     """
 
     alpha: float = 0.65
@@ -38,6 +38,13 @@ class Credit:
         require(0 <= self.alpha < inf, f"credit: alpha must be >= 0 and finite, got {self.alpha}")
         require(0 <= self.beta <= 1, f"credit: beta must be in [0, 1], got {self.beta}")
         require(0 <= self.gamma < inf, f"credit: gamma must be >= 0 and finite, got {self.gamma}")
+
+    def describe(self) -> str:
+        return (
+            f"Add {show(self.alpha)} log(1 + C) to the logits. C is the credit of a token: its "
+            f"probability to the power {show(self.gamma)} for each step in which it is the "
+            f"likeliest; C is multiplied by {show(self.beta)} per step and is 0 in a new block."
+        )
 
     def updated(
         self, tokens: Tensor, amounts: Tensor, token: Tensor, probability: Tensor

@@ -1,4 +1,4 @@
-"""Limits: at least or at most so many positions of what a selection chose."""
+"""Limits: they add to the positions that a selection chose, or take some of them away."""
 
 from __future__ import annotations
 
@@ -10,16 +10,14 @@ from torch import Tensor
 from unmask.errors import require_whole
 from unmask.rules.registry import register
 from unmask.rules.schedules import even_share, steps_per_window
-from unmask.rules.select import best_first, first_in
+from unmask.rules.select import best_first, best_positions, first_in
 from unmask.rules.view import Needs, Scores, View
 
 
-@register(
-    "limit", "floor", "what was chosen, and the k best", "d2Cache; LLaDA2 and vLLM's dllm-plugin"
-)
+@register("limit", "floor", "the chosen and the k best", "d2Cache; LLaDA2 and vLLM's dllm-plugin")
 @dataclass(frozen=True)
 class Floor:
-    """At least the k best; with `steps`, at least the even share of LLaDA's timetable."""
+    """Commits at least the k best; with `steps`, at least the even share of LLaDA's timetable."""
 
     k: int = 1
     steps: int = 0
@@ -30,15 +28,18 @@ class Floor:
         require_whole("floor: k", self.k, 1)
         require_whole("floor: steps", self.steps, 0)
 
+    def describe(self) -> str:
+        return _describe(self, "least")
+
     def __call__(self, view: View, scores: Scores, chosen: Tensor) -> Tensor:
         count = even_share(self.steps, view.progress) if self.steps else self.k
         return chosen | first_in(best_first(scores.key, view.masked), count, view.masked)
 
 
-@register("limit", "cap", "the k best of what was chosen", "Fast-dLLM's Dream sampler (steps)")
+@register("limit", "cap", "the k best of the chosen", "Fast-dLLM's Dream sampler (steps)")
 @dataclass(frozen=True)
 class Cap:
-    """At most the k best; with `steps`, an even share per step plus what earlier steps saved."""
+    """Commits at most the k best; with `steps`, an even share plus what earlier steps left over."""
 
     k: int = 1
     steps: int = 0
@@ -48,6 +49,9 @@ class Cap:
     def __post_init__(self) -> None:
         require_whole("cap: k", self.k, 1)
         require_whole("cap: steps", self.steps, 0)
+
+    def describe(self) -> str:
+        return _describe(self, "most")
 
     def __call__(self, view: View, scores: Scores, chosen: Tensor) -> Tensor:
         order = best_first(scores.key, chosen)
@@ -59,3 +63,9 @@ class Cap:
         left = view.masked.sum(-1)
         allowed = (p.opened // steps_here) * (p.step + 1) - (p.opened - left)
         return torch.where(p.step >= steps_here - 1, left, allowed.clamp_min(1))
+
+
+def _describe(part: Floor | Cap, bound: str) -> str:
+    if part.steps:
+        return f"Commit at {bound} the share of one step in a timetable of {part.steps} steps."
+    return f"Commit at {bound} {best_positions(part.k)} per step."

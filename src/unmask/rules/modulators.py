@@ -1,4 +1,4 @@
-"""Modulators that weigh a score by where the position is and which token it would get."""
+"""Modulators that weigh a score by the place of the position and by its token."""
 
 from __future__ import annotations
 
@@ -7,16 +7,22 @@ from dataclasses import dataclass
 from functools import cache
 from math import inf, log
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from unmask.errors import RuleError, require
-from unmask.models.denoiser import ModelSpec
-from unmask.rules.registry import register
+from unmask.rules.registry import register, show
+from unmask.rules.scores import entropy
 from unmask.rules.view import Needs, Scores, View
+
+if TYPE_CHECKING:
+    from unmask.models.denoiser import ModelSpec
+    from unmask.rules.rule import Rule
+
+_SCORE = "pc needs a score in [0, 1]: confidence, margin or random"
 
 
 @register(
@@ -29,8 +35,8 @@ from unmask.rules.view import Needs, Scores, View
 class PositionCalibration:
     """Prefers early positions of the block, and tokens that are rare in ordinary text.
 
-    f is a table of background frequencies, one per token id: a JSON list or a .npy file.
-    Without one only the position counts.
+    background: a JSON list or a .npy file with the frequency f of each token id; without it only
+        the position counts.
     """
 
     lam: float = 0.25
@@ -51,6 +57,20 @@ class PositionCalibration:
         if self.background != "none":
             _frequencies(self.background)
 
+    def describe(self) -> str:
+        place = f"multiply the score by exp(-{show(self.lam)} * place)"
+        rare = (
+            f" Favour rare tokens by the frequencies in {self.background}, clipped at "
+            f"{show(self.alpha)}."
+            if self.background != "none"
+            else ""
+        )
+        return f"Favour early positions of the block: {place}.{rare}"
+
+    def check_rule(self, rule: Rule) -> None:
+        """Raise for a score that is no probability."""
+        require(rule.score is not entropy, f"{_SCORE}, not entropy")
+
     def check_model(self, spec: ModelSpec) -> None:
         """Raise unless there is a frequency for every token."""
         known = spec.vocab_size if self.background == "none" else len(_frequencies(self.background))
@@ -61,7 +81,7 @@ class PositionCalibration:
         )
 
     def __call__(self, view: View, scores: Scores) -> Scores:
-        require(scores.logarithmic, "pc needs a score in [0, 1]: confidence, margin or random")
+        require(scores.logarithmic, _SCORE)
         key, value = scores.key, scores.value
         if self.background != "none":
             surprise = -(_frequencies(self.background).to(value.device) + 1e-9).log()
@@ -79,8 +99,8 @@ class PositionCalibration:
 class Certainty:
     """Prefers positions near tokens that are already fixed, by a Gaussian of width sigma.
 
-    The answer is thought to be surrounded by its own length of fixed tokens on the left, and on
-    the right too once its last token is fixed.
+    As many positions as the answer has count as fixed on its left, and on its right too once its
+    last token is fixed.
     """
 
     sigma: float = 10.0
@@ -93,11 +113,14 @@ class Certainty:
             f"certainty: sigma must be >= 0.01 and finite, got {self.sigma}",
         )
 
+    def describe(self) -> str:
+        return f"Favour positions near fixed tokens, by a Gaussian of width {show(self.sigma)}."
+
     def __call__(self, view: View, scores: Scores) -> Scores:
         return scores - -self.density(view).log()
 
     def density(self, view: View) -> Tensor:
-        """Share of the Gaussian's weight that falls on fixed tokens, in (0, 1]: [B, W]."""
+        """The share of the Gaussian's weight on fixed tokens, in (0, 1]: [B, W]."""
         p, device = view.progress, view.masked.device
         reach = p.known.shape[-1]
         length = p.answer_length[:, None]  # [B, 1]
@@ -116,13 +139,13 @@ class Certainty:
 
 
 def _exact_sum(terms: Tensor) -> Tensor:
-    """The sum over the last axis from left to right, so that zeros of padding change no bit."""
+    """The sum over the last axis from left to right; zeros of padding change no bit of it."""
     return terms.cumsum(-1)[..., -1]
 
 
 @cache
 def _frequencies(path: str) -> Tensor:
-    """A table of background frequencies, float64, checked."""
+    """The background frequencies of a file, float64, checked."""
     file = Path(path)
     require(file.is_file(), f"pc: background file {path!r} does not exist; give a .json or .npy")
     try:

@@ -1,23 +1,20 @@
-"""Named recipes: plain rules, with the window and length they are usually run with."""
+"""Named recipes: rules with the window and length that they are usually run with."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from unmask.decoding.request import Eos
+DEFAULT_RULE = "swd"
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """A rule that has a name in the field, and the settings that go with it."""
+    """A well-known rule and its usual settings."""
 
     name: str
     rule: str  # in the notation; with braces it is a sweep
     block: int | None = None
     length: int = 256
-    eos: Eos = "keep"
     note: str = ""
 
 

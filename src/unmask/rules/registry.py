@@ -1,4 +1,4 @@
-"""The tables of rule parts: how a name in the notation becomes a callable, and back."""
+"""The table of parts: how a name in the notation becomes a callable, and back."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from importlib.metadata import entry_points
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints, overload
 
 from unmask.errors import RuleError, UnknownName
+from unmask.rules.part import STAGE_NAMES, Abilities, check_part, read_abilities
 from unmask.rules.view import EVERYTHING, Needs
 
 ENTRY_POINTS = "unmask.parts"
@@ -21,14 +22,15 @@ BUILT_IN = (
     "stability",
     "modulators",
     "select",
+    "prefixes",
     "schedules",
     "limits",
     "revoke",
 )
-STAGES = ("logits", "score", "modulate", "select", "limit", "revoke")
+STAGES = tuple(STAGE_NAMES)
 
 T = TypeVar("T", bound=Callable[..., Any])
-_STEP_INPUTS = {"view", "scores", "chosen"}  # what the loop hands to a function; the rest are knobs
+_STEP_INPUTS = {"view", "scores", "chosen"}  # arguments of a step; the others are knobs
 
 
 @dataclass(frozen=True)
@@ -56,12 +58,18 @@ class Kind:
     target: Callable[..., Any]  # a frozen dataclass, or a function whose knobs have defaults
     formula: str = ""
     source: str = ""
-    needs: Needs = EVERYTHING  # of a function; a class says it itself
+    needs: Needs = EVERYTHING  # of a part that does not define them
 
     @property
     def summary(self) -> str:
         """The first line of the part's docstring."""
         return (inspect.getdoc(self.target) or "").partition("\n")[0]
+
+    @property
+    def sentence(self) -> str:
+        """What the part does, where it has no `describe`."""
+        words = self.summary or f"{self.name} (it has no description)"
+        return words if words.endswith(".") else f"{words}."
 
     @cached_property
     def arguments(self) -> tuple[Argument, ...]:
@@ -100,7 +108,7 @@ class Kind:
 
 @dataclass(frozen=True)
 class Bound:
-    """A function part with its knobs turned."""
+    """A function part with the values of its knobs."""
 
     kind: Kind
     knobs: tuple[tuple[str, Any], ...]
@@ -128,28 +136,33 @@ def kind_named(name: str, what: str = "rule part") -> Kind:
 
 
 def kind_of(part: Any) -> Kind:
-    """The table row that a part instance was made from."""
-    if isinstance(part, Bound):
-        return part.kind
+    """The table row that a part was made from."""
     _load()
-    for kind in TABLE.values():
-        if kind.target is part or kind.target is type(part):
-            return kind
+    if kind := _row(part):
+        return kind
     raise RuleError(
         f"{part!r} is not a registered part; decorate it with @unmask.score, "
         "@unmask.modulator or @unmask.selection to give it a name"
     )
 
 
-def needs_of(part: Any) -> Needs:
-    """What a part reads: its own word, or for a plain function its table row's."""
-    own = getattr(part, "needs", None)
-    if isinstance(own, Needs):
-        return own
+def _row(part: Any) -> Kind | None:
     if isinstance(part, Bound):
-        return part.kind.needs
-    rows = (kind for kind in TABLE.values() if kind.target is part)
-    return next((kind.needs for kind in rows), EVERYTHING)
+        return part.kind
+    rows = TABLE.values()
+    return next((row for row in rows if row.target is part or row.target is type(part)), None)
+
+
+def abilities_of(part: Any) -> Abilities:
+    """What a part says about itself; it need not be registered."""
+    kind = _row(part)
+    return read_abilities(part, kind.needs if kind else EVERYTHING)
+
+
+def describe(part: Any) -> str:
+    """What a part does, in a sentence."""
+    words = abilities_of(part).describe
+    return words() if words else kind_of(part).sentence
 
 
 def notation(part: Any) -> str:
@@ -165,11 +178,10 @@ def notation(part: Any) -> str:
 
 
 def spelled(part: Any) -> str:
-    """The part in the notation, or what Python calls it: for messages."""
-    try:
+    """The part in the notation, or its name in Python where it is not registered."""
+    if _row(part):
         return notation(part)
-    except RuleError:
-        return getattr(part, "__name__", type(part).__name__)
+    return str(part.__name__) if inspect.isroutine(part) else type(part).__name__
 
 
 def show(value: Any) -> str:
@@ -187,6 +199,7 @@ def register(
     """Put a class or function into the table under this name."""
 
     def put(target: T) -> T:
+        check_part(target, stage, name)
         if name in TABLE and TABLE[name].target is not target:
             taken = TABLE[name].target
             if (taken.__module__, taken.__qualname__) != (target.__module__, target.__qualname__):
@@ -228,7 +241,7 @@ def selection(target: T | None = None, *, needs: Needs = EVERYTHING) -> T | Call
 
 
 def _named(stage: str, target: T | None, needs: Needs) -> T | Callable[[T], T]:
-    """Register a function under its own name, at once or when it is given."""
+    """Register a function under its own name; without one, return the decorator that does it."""
 
     def put(function: T) -> T:
         return register(stage, function.__name__, needs=needs)(function)
@@ -242,7 +255,7 @@ def _or_missing(default: Any) -> Any:
 
 @cache
 def _load() -> None:
-    """Fill the table: our own parts, and what packages offer under the group `unmask.parts`."""
+    """Fill the table with our own parts and the entry points of the group `unmask.parts`."""
     for module in BUILT_IN:
         import_module(f"unmask.rules.{module}")
     for point in entry_points(group=ENTRY_POINTS):
@@ -251,7 +264,7 @@ def _load() -> None:
         except Exception as error:
             raise RuleError(
                 f"the plug-in {point.name!r} ({point.value}) cannot be imported: {error}; "
-                "mend or uninstall the package that brings it"
+                "repair or uninstall the package that holds it"
             ) from error
         if callable(target) and not any(kind.target is target for kind in TABLE.values()):
             register("select", point.name)(target)

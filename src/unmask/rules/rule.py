@@ -1,8 +1,8 @@
-"""Rule: Algorithm 1 with its blanks filled in, and its one-line notation."""
+"""Rule: one step of Algorithm 1, made of parts, and its one-line notation."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from operator import or_
@@ -12,13 +12,10 @@ import torch
 from torch import Tensor
 
 from unmask.errors import RuleError
-from unmask.rules.credit import Credit
-from unmask.rules.modulators import PositionCalibration
 from unmask.rules.notation import expand, parse
+from unmask.rules.part import STAGE_NAMES, LogitStage
 from unmask.rules.recipes import RECIPES
-from unmask.rules.registry import kind_of, needs_of, notation, spelled
-from unmask.rules.scores import entropy
-from unmask.rules.stability import Stability
+from unmask.rules.registry import abilities_of, describe, kind_of, notation, spelled
 from unmask.rules.view import ABSENT, Limit, Modulate, Needs, Revoke, Score, Scores, Select, View
 
 
@@ -30,14 +27,14 @@ class Decision:
     scores: Scores  # after all of them
     chosen: Tensor  # [B, W] bool: committed now
     revoked: Tensor  # [B, W] bool: masked again
-    least: Tensor | None = None  # [B] how many a budget of steps asks for, where there is one
+    least: Tensor | None = None  # [B] how many a budget of steps demands, None without one
 
 
 @dataclass(frozen=True)
 class Rule:
-    """Score, modulate, select, limit, revoke; hosts that own their loop call it once a step.
+    """Score, modulate, select, limit, revoke; a loop calls the rule once per step.
 
-    Frozen and without state: what a part remembers comes with the view.
+    It is frozen and keeps no state: everything that a part remembers is in the view.
     """
 
     score: Score
@@ -45,15 +42,11 @@ class Rule:
     modulators: tuple[Modulate, ...] = ()
     limits: tuple[Limit, ...] = ()
     revoke: Revoke | None = None
-    logits: Credit | None = None
+    logits: LogitStage | None = None
 
     def __post_init__(self) -> None:
-        if sum(isinstance(part, Stability) for part in self.modulators) > 1:
-            raise RuleError("swd is given twice; its penalties add up, so use one swd with the sum")
-        if self.score is entropy and any(
-            isinstance(part, PositionCalibration) for part in self.modulators
-        ):
-            raise RuleError("pc needs a score in [0, 1]: confidence, margin or random, not entropy")
+        for part in self.parts:
+            abilities_of(part).check_rule(self)
 
     @classmethod
     def parse(cls, text: str) -> Rule:
@@ -74,11 +67,11 @@ class Rule:
         for stage, most in (("logits", 1), ("score", 1), ("select", 1), ("revoke", 1)):
             if len(staged.get(stage, [])) > most:
                 given = ", ".join(notation(part) for part in staged[stage])
-                raise RuleError(f"a rule has one {_STAGE_NAMES[stage]}, got {given}")
+                raise RuleError(f"a rule has one {STAGE_NAMES[stage]}, got {given}")
         for stage in ("score", "select"):
             if stage not in staged:
                 raise RuleError(
-                    f"the rule has no {_STAGE_NAMES[stage]}; write for example "
+                    f"the rule has no {STAGE_NAMES[stage]}; write for example "
                     "'confidence | swd(5) | eb(0.1)'"
                 )
         return cls(
@@ -101,31 +94,35 @@ class Rule:
 
     @cached_property
     def needs(self) -> Needs:
-        """What the parts read together; nothing else is computed."""
-        return reduce(or_, (needs_of(part) for part in self.parts))
+        """Everything that the parts read; nothing else is computed."""
+        return reduce(or_, (abilities_of(part).needs for part in self.parts))
+
+    def explain(self) -> Iterator[str]:
+        """What the rule does in each step, a sentence for each part."""
+        return map(describe, self.parts)
 
     def __call__(self, view: View) -> Decision:
-        base = _checked(self.score(view), self.score, view)  # 1. score
-        modulated = base
+        base = scores = _checked(self.score(view), self.score, view)  # 1. score
         for modulate in self.modulators:  # 2. modulate
-            modulated = _checked(modulate(view, modulated), modulate, view)
-        chosen = self.select(view.among(self.ready(view, base)), modulated)  # 3. select
+            scores = _checked(modulate(view, scores), modulate, view)
+        base, scores = _ends_last(view, base, scores)
+        chosen = self.select(view.among(self.ready(view, base)), scores)  # 3. select
         self._check(chosen, view)
         for limit in self.limits:  # 4. limit
-            chosen = limit(view, modulated, chosen)
+            chosen = limit(view, scores, chosen)
         revoked = self.revoke(view) if self.revoke else torch.zeros_like(chosen)  # 5. revoke
-        return Decision(base, modulated, chosen, revoked)
+        return Decision(base, scores, chosen, revoked)
 
     def ready(self, view: View, base: Scores) -> Tensor:
-        """The candidates; fewer where SWD has no history yet and the selection takes many."""
-        if not getattr(self.select, "adaptive", True):
-            return view.masked
-        for modulate in self.modulators:
-            ready = getattr(modulate, "ready", None)
-            if ready is not None:
-                found: Tensor = ready(view, base)
-                return found
-        return view.masked
+        """The positions that the selection may choose: [B, W]; fewer where a modulator waits."""
+        return self._gate(view, base) if self._gate else view.masked
+
+    @cached_property
+    def _gate(self) -> Callable[[View, Scores], Tensor] | None:
+        """The `ready` of the first modulator that has one, if the selection is adaptive."""
+        gates = (abilities_of(part).ready for part in self.modulators)
+        adaptive = abilities_of(self.select).adaptive
+        return next((gate for gate in gates if gate), None) if adaptive else None
 
     def _check(self, chosen: Any, view: View) -> None:
         if not isinstance(chosen, Tensor) or chosen.dtype != torch.bool:
@@ -139,33 +136,30 @@ class Rule:
             raise RuleError(f"{spelled(self.select)} chose a position that is not masked")
 
 
-_STAGE_NAMES = {
-    "logits": "logit stage",
-    "score": "score",
-    "modulate": "modulator",
-    "select": "selection",
-    "limit": "limit",
-    "revoke": "revocation",
-}
-
-
 def _spelled_out(text: str) -> str:
-    """A recipe's rule where the text is its name."""
-    found = RECIPES.get(text.strip())
-    return found.rule if found else text
+    """The rule of a recipe if the text is its name, else the text."""
+    recipe = RECIPES.get(text.strip())
+    return recipe.rule if recipe else text
 
 
-def _checked(found: Any, part: Any, view: View) -> Scores:
-    """What a score or modulator gave, if it is a number for every position; end tokens last."""
-    scores = Scores.plain(found) if isinstance(found, Tensor) else found
+def _checked(result: Any, part: Any, view: View) -> Scores:
+    """The result of a score or modulator; raises unless it is a number for every position."""
+    scores = Scores.plain(result) if isinstance(result, Tensor) else result
     if not isinstance(scores, Scores) or scores.key.shape != view.masked.shape:
-        shape = tuple(scores.key.shape) if isinstance(scores, Scores) else type(found).__name__
+        shape = tuple(scores.key.shape) if isinstance(scores, Scores) else type(result).__name__
         raise RuleError(
             f"{spelled(part)} must give a score for each of {tuple(view.masked.shape)} positions, "
             f"got {shape}"
         )
-    if view.deferred is not ABSENT:
-        scores = scores.putting_last(view.deferred)
-    if bool((scores.key.isnan() & view.masked).any()):
+    ranked = view.masked if view.deferred is ABSENT else view.masked & ~view.deferred
+    if bool((scores.key.isnan() & ranked).any()):
         raise RuleError(f"{spelled(part)} gave NaN for a masked position")
     return scores
+
+
+def _ends_last(view: View, base: Scores, scores: Scores) -> tuple[Scores, Scores]:
+    """Both scores with the tokens that end the answer behind all others."""
+    if view.deferred is ABSENT:
+        return base, scores
+    last = base.putting_last(view.deferred)
+    return last, last if scores is base else scores.putting_last(view.deferred)

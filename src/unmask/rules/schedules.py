@@ -1,4 +1,4 @@
-"""Selections that follow a timetable: how many positions go in step t of how many."""
+"""Selections that follow a timetable: each step commits a planned share of the masks."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ import torch
 from torch import Tensor
 
 from unmask.errors import require, require_whole
-from unmask.rules.registry import register
+from unmask.rules.part import Standing
+from unmask.rules.registry import notation, register
 from unmask.rules.select import best_first, first_in
 from unmask.rules.view import Needs, Progress, Scores, View
+from unmask.rules.words import counted
 
 
 def steps_per_window(steps: int, progress: Progress) -> Tensor:
@@ -20,9 +22,9 @@ def steps_per_window(steps: int, progress: Progress) -> Tensor:
 
 
 def even_share(steps: int, progress: Progress) -> Tensor:
-    """LLaDA's timetable: masks // steps each, the remainder one each to the first steps: [B].
+    """LLaDA's timetable: masks // steps per step, and one more in each of the first steps: [B].
 
-    Past the last step (masks that were taken back) everything that is left.
+    After the last step (where masks were taken back) it is everything that is left.
     """
     steps_here = steps_per_window(steps, progress)
     share = progress.opened // steps_here
@@ -31,25 +33,35 @@ def even_share(steps: int, progress: Progress) -> Tensor:
     return torch.where(late, progress.opened, share.clamp_min(1))
 
 
+def _why(part: Static | Timesteps, at: Standing) -> str:
+    share = int(at.level("share"))
+    planned = counted(share, "position") if share else "no positions"
+    return f"{notation(part)} gave {planned} to this step, and it was {at.place}"
+
+
 @register("select", "static", "the k_t best, k_t an even share of the masks", "LLaDA's generate.py")
 @dataclass(frozen=True)
 class Static:
-    """LLaDA's fixed timetable: `steps` forwards over all blocks, an even share in each."""
+    """LLaDA's fixed timetable: `steps` forwards over all blocks, an even share of masks in each."""
 
     steps: int = 256
 
     adaptive = False
     needs = Needs()
+    why = _why
 
     def __post_init__(self) -> None:
         require_whole("static: steps", self.steps, 1)
+
+    def describe(self) -> str:
+        return f"Commit an even share of the masks in each of {self.steps} steps (over all blocks)."
 
     def __call__(self, view: View, scores: Scores) -> Tensor:
         order = best_first(scores.key, view.masked)
         return first_in(order, even_share(self.steps, view.progress), view.masked)
 
     def gauge(self, view: View, scores: Scores, chosen: Tensor) -> dict[str, Tensor]:
-        """How many the timetable asks for: [B]."""
+        """How many positions the timetable gives to this step: [B]."""
         return {"share": even_share(self.steps, view.progress)}
 
 
@@ -61,27 +73,31 @@ class Static:
 )
 @dataclass(frozen=True)
 class Timesteps:
-    """Dream's timetable: a share 1 - s/t of the masks that are left, all in the last step.
+    """Dream's timetable: a share 1 - s/t of the masks that are left; in the last step all.
 
-    In float32, as Dream computes it: with as many steps as masks the first step commits nothing
-    and the last one two.
+    Computed in float32 as in Dream: with as many steps as masks, the first step commits nothing
+    and the last one commits two.
     """
 
     steps: int = 512
     eps: float = 0.001
 
     adaptive = False
-    waits = True  # a step may commit nothing
+    waits = True
     needs = Needs()
+    why = _why
 
     def __post_init__(self) -> None:
         _check_timesteps("timesteps", self.steps, self.eps)
+
+    def describe(self) -> str:
+        return f"Commit the share that Dream's {self.steps} timesteps ask for."
 
     def __call__(self, view: View, scores: Scores) -> Tensor:
         return first_in(best_first(scores.key, view.masked), self._count(view), view.masked)
 
     def gauge(self, view: View, scores: Scores, chosen: Tensor) -> dict[str, Tensor]:
-        """How many the timetable asks for: [B]."""
+        """How many positions the timetable gives to this step: [B]."""
         return {"share": self._count(view)}
 
     def _count(self, view: View) -> Tensor:
@@ -93,7 +109,7 @@ class Timesteps:
 @register("select", "origin", "each with probability 1 - s/t", "Dream's alg='origin'")
 @dataclass(frozen=True)
 class Origin:
-    """Dream's random order: every mask independently, all that are left in the last step."""
+    """Dream's random order: each mask with probability 1 - s/t; in the last step all."""
 
     steps: int = 512
     eps: float = 0.001
@@ -104,6 +120,13 @@ class Origin:
 
     def __post_init__(self) -> None:
         _check_timesteps("origin", self.steps, self.eps)
+
+    def describe(self) -> str:
+        return f"Commit at random, the share that Dream's {self.steps} timesteps ask for."
+
+    def why(self, at: Standing) -> str:
+        drawn = "drawn" if at.taken else "not drawn"
+        return f"{notation(self)} draws positions at random, and it was {drawn}"
 
     def __call__(self, view: View, scores: Scores) -> Tensor:
         share, last = _share(self.steps, self.eps, view.progress)
@@ -116,7 +139,7 @@ def _check_timesteps(name: str, steps: int, eps: float) -> None:
 
 
 def _share(steps: int, eps: float, progress: Progress) -> tuple[Tensor, Tensor]:
-    """1 - s/t of the present step, float32, and whether it is the last: [B] each."""
+    """1 - s/t of this step, float32, and whether it is the last step: [B] each."""
     steps_here = steps_per_window(steps, progress)
     shares = [
         _shares(count, eps)[min(step, count - 1)]

@@ -1,4 +1,4 @@
-"""Scores: how good it would be to commit a position now, as log-utilities."""
+"""Scores: how useful it is to commit each position now, as log-utilities."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from unmask.rules.view import Needs, Scores, View
     "score", "confidence", "S = max_v p(v)", "Sec. 2; LLaDA's low-confidence remasking", Needs()
 )
 def confidence(view: View) -> Scores:
-    """Probability of the token that would be written."""
+    """Score each masked position by the probability of the token that would be written."""
     return Scores.log_of(view.confidence)
 
 
 @register("score", "margin", "S = p(1) - p(2)", "Sec. 2; Dream's topk_margin", Needs())
 def margin(view: View) -> Scores:
-    """Lead of the likeliest token over the second."""
+    """Score each masked position by how far its likeliest token leads the second."""
     return Scores.log_of(view.margin)
 
 
 @register("score", "entropy", "S = -H(p), in nats", "Sec. 2; Dream's entropy", Needs())
 def entropy(view: View) -> Scores:
-    """Negative entropy of the distribution; 0 is certain."""
+    """Score each masked position by its negative entropy, in nats; 0 is certain."""
     return Scores.plain(-view.entropy)
 
 
 @register("score", "random", "S ~ U(0, 1)", "LLaDA's remasking='random'", Needs(draws=True))
 def random(view: View) -> Scores:
-    """A fresh random number, from the row's own seed: commit in random order."""
+    """Score the masked positions at random, from the row's own seed."""
     return Scores.log_of(view.draws)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -9,16 +10,19 @@ import torch
 from torch import Tensor
 
 from unmask.errors import require, require_whole
-from unmask.rules.registry import register
-from unmask.rules.view import KL, Needs, Scores, View
+from unmask.rules.part import Standing
+from unmask.rules.registry import notation, register, show
+from unmask.rules.view import Needs, Scores, View
+from unmask.rules.words import beside, number
 
 Test = Literal["gt", "ge"]
+_ABOVE = {"gt": "above", "ge": "at or above"}
 
 
 def best_first(key: Tensor, candidates: Tensor) -> Tensor:
     """Positions in the order of their key, candidates before all others: [B, W].
 
-    Ties go to the lowest position. A key of -inf is the last of the candidates, not out.
+    Ties go to the lowest position. A candidate with a key of -inf is the last one; it stays in.
     """
     finite = key.clamp_min(torch.finfo(key.dtype).min)
     return torch.where(candidates, finite, -torch.inf).sort(descending=True, stable=True).indices
@@ -32,24 +36,9 @@ def first_in(order: Tensor, count: Tensor | int, candidates: Tensor) -> Tensor:
     return torch.zeros_like(candidates).scatter(-1, order, early) & candidates
 
 
-def longest_prefix(within: Tensor, order: Tensor, candidates: Tensor) -> Tensor:
-    """The prefix of the order up to the first False, at least its first position: [B, W] bool."""
-    within = within.clone()
-    within[:, :1] = True
-    prefix = within.to(torch.uint8).cummin(-1).values.bool()
-    return torch.zeros_like(candidates).scatter(-1, order, prefix) & candidates
-
-
-def at_the_cut(running: Tensor, chosen: Tensor, candidates: Tensor) -> dict[str, Tensor]:
-    """A running cost in best-first order: what the chosen prefix spent, and with one more: [B].
-
-    `next` is NaN where every candidate was chosen.
-    """
-    taken, most = chosen.sum(-1, keepdim=True), candidates.sum(-1, keepdim=True)
-    spent = running.gather(-1, (taken - 1).clamp_min(0))
-    following = running.gather(-1, taken.clamp_max(running.shape[-1] - 1))
-    following = torch.where(taken < most, following, torch.nan)
-    return {"spent": spent[:, 0], "next": following[:, 0]}
+def best_positions(k: int) -> str:
+    """`the best position`, or `the 3 best positions`."""
+    return "the best position" if k == 1 else f"the {k} best positions"
 
 
 def _passes(value: Tensor, level: float | Tensor, test: Test) -> Tensor:
@@ -68,6 +57,13 @@ class TopK:
 
     def __post_init__(self) -> None:
         require_whole("top: k", self.k, 1)
+
+    def describe(self) -> str:
+        return f"Commit {best_positions(self.k)}."
+
+    def why(self, at: Standing) -> str:
+        best = "the best one" if self.k == 1 else f"the {self.k} best"
+        return f"{notation(self)} takes {best}, and it was {at.place}"
 
     def __call__(self, view: View, scores: Scores) -> Tensor:
         return first_in(best_first(scores.key, view.masked), self.k, view.masked)
@@ -92,6 +88,27 @@ class Threshold:
         require(self.slack >= 0, f"threshold: slack must be >= 0, got {self.slack}")
         require(self.tau == self.tau, "threshold: tau must be a number, got nan")
 
+    def describe(self) -> str:
+        near = f", and everything within {show(self.slack)} of the best" if self.slack else ""
+        return (
+            f"Commit every position whose score is {_ABOVE[self.test]} {show(self.tau)}{near}; "
+            "if there is none, the best one."
+        )
+
+    def why(self, at: Standing) -> str:
+        name, sign, tau = notation(self), _ABOVE[self.test], number(self.tau)
+        if at.level("passing") == 0:
+            best = beside(at.level("best"), self.tau)
+            none = f"under {name} no candidate was {sign} {tau} (the best had {best}), so"
+            also = " and those close to it" if self.slack else ""
+            if not at.taken:
+                return f"{none} only the best one{also} went, and this was {at.place}"
+            which = "one of them" if self.slack and at.rank > 1 else "it"
+            return f"{none} the best one{also} went, and this was {which}"
+        near = f" or within {number(self.slack)} of the best" if self.slack and at.taken else ""
+        was = "was" if at.taken else "was not"
+        return f"under {name} its score, {beside(at.score, self.tau)}, {was} {sign} {tau}{near}"
+
     def __call__(self, view: View, scores: Scores) -> Tensor:
         passing = _passes(scores.value, self.tau, self.test) & view.masked
         if self.slack:
@@ -108,122 +125,16 @@ class Threshold:
 
 
 @register(
-    "select", "eb", "longest best-first prefix with sum(H) - max(H) <= gamma", "Eq. 4; EB-Sampler"
-)
-@dataclass(frozen=True)
-class EntropyBound:
-    """Best-first prefix whose entropies, but for the largest, stay within gamma nats.
-
-    The best position alone gives H - H = 0, so a row with masks always progresses. The order is
-    the modulated score's, the entropies are the model's own.
-    """
-
-    gamma: float = 0.1
-
-    needs = Needs()
-
-    def __post_init__(self) -> None:
-        require(self.gamma >= 0, f"eb: gamma must be >= 0, got {self.gamma}")
-
-    def __call__(self, view: View, scores: Scores) -> Tensor:
-        order = best_first(scores.key, view.masked)  # [B, W]
-        return longest_prefix(self._spent(view, order) <= self.gamma, order, view.masked)
-
-    def gauge(self, view: View, scores: Scores, chosen: Tensor) -> dict[str, Tensor]:
-        """What of gamma was spent, and what one more would have made of it: [B] each."""
-        running = self._spent(view, best_first(scores.key, view.masked))
-        return at_the_cut(running, chosen, view.masked)
-
-    def _spent(self, view: View, order: Tensor) -> Tensor:
-        h = view.raw_entropy.gather(-1, order)  # [B, W], in that order
-        return h.cumsum(-1) - h.cummax(-1).values
-
-
-@register(
-    "select", "budget", "longest best-first prefix with sum(D) <= delta", "Sec. 3, Lagrangian"
-)
-@dataclass(frozen=True)
-class Budget:
-    """The paper's constrained problem: the most utility for a total instability of delta nats.
-
-    Greedy by key until the budget is spent, at least one. A position without history has an
-    unknown D and is taken only as that one.
-    """
-
-    delta: float = 0.1
-    kl: KL = "prev_cur"
-
-    def __post_init__(self) -> None:
-        require(self.delta >= 0, f"budget: delta must be >= 0, got {self.delta}")
-
-    @property
-    def needs(self) -> Needs:
-        return Needs(kl=frozenset({self.kl}))
-
-    def __call__(self, view: View, scores: Scores) -> Tensor:
-        order = best_first(scores.key, view.masked)
-        within = (self._spent(view, order) <= self.delta) & view.seen.gather(-1, order)
-        return longest_prefix(within, order, view.masked)
-
-    def gauge(self, view: View, scores: Scores, chosen: Tensor) -> dict[str, Tensor]:
-        """What of delta was spent, and what one more would have made of it: [B] each."""
-        running = self._spent(view, best_first(scores.key, view.masked))
-        return at_the_cut(running, chosen, view.masked)
-
-    def _spent(self, view: View, order: Tensor) -> Tensor:
-        moved = torch.where(view.seen, view.instability(self.kl), torch.inf)
-        return moved.gather(-1, order).cumsum(-1)
-
-
-@register("select", "factor", "most n with (n + 1)(1 - S_(n)) < f", "Fast-dLLM's factor rule")
-@dataclass(frozen=True)
-class Factor:
-    """The longest best-first prefix in which (n + 1)(1 - S_(n)) stays below f.
-
-    last: what happens to the last candidate of all. `fair` is the rule as stated; `take` is
-    Fast-dLLM's code (a tie passes, and a scan that fails only there takes it all the same);
-    `drop` is d2Cache's (when all pass, one is left out).
-    """
-
-    f: float = 1.0
-    last: Literal["fair", "take", "drop"] = "fair"
-
-    needs = Needs()
-
-    def __post_init__(self) -> None:
-        require(self.f > 0, f"factor: f must be > 0, got {self.f}")
-
-    def __call__(self, view: View, scores: Scores) -> Tensor:
-        order = best_first(scores.key, view.masked)
-        n, value = self._ranked(scores, order)
-        final = n == view.masked.sum(-1, keepdim=True)  # [B, W], the last candidate
-        if self.last == "take":
-            within = (value >= 1 - self.f / (n + 1)) | final
-        else:
-            within = (n + 1) * (1 - value) < self.f
-            within &= ~final if self.last == "drop" else True
-        return longest_prefix(within, order, view.masked)
-
-    def gauge(self, view: View, scores: Scores, chosen: Tensor) -> dict[str, Tensor]:
-        """(n + 1)(1 - S_(n)) of the last one taken and of the next: [B] each."""
-        n, value = self._ranked(scores, best_first(scores.key, view.masked))
-        return at_the_cut((n + 1) * (1 - value), chosen, view.masked)
-
-    def _ranked(self, scores: Scores, order: Tensor) -> tuple[Tensor, Tensor]:
-        n = torch.arange(1, order.shape[-1] + 1, device=order.device)
-        return n, scores.value.gather(-1, order)
-
-
-@register(
     "select", "klass", "{ i : S_i > conf and the last n KL_i < kl }, else the best one", "KLASS"
 )
 @dataclass(frozen=True)
 class Klass:
     """Every position that is confident and whose last n KL(current || previous) are small.
 
-    conf is compared with the (modulated) score, kl with KLASS's own instability. None ready: the
-    best one. gate: in the first n - 1 steps of a block nothing is ready (KLASS); without it
-    the KL of later blocks is followed from the start (d2Cache), which costs head rows.
+    conf is compared with the (modulated) score, kl with KL(current || previous). If no position
+    is ready, the best one is taken.
+    gate: `yes` keeps all positions waiting in the first n - 1 steps of a block (KLASS); `no`
+        follows the KL of later blocks from the start (d2Cache), which costs more head rows.
     """
 
     conf: float = 0.9
@@ -235,6 +146,30 @@ class Klass:
     def __post_init__(self) -> None:
         require(self.kl > 0, f"klass: kl must be > 0, got {self.kl}")
         require_whole("klass: n", self.n, 1)
+
+    def describe(self) -> str:
+        gate = f" Nothing is ready in a block's first {self.n - 1} steps." if self.gate else ""
+        return (
+            f"Commit every position whose score is {_ABOVE[self.test]} {show(self.conf)} and whose "
+            f"last {self.n} values of KL(current || previous) are all below {show(self.kl)}; if "
+            f"there is none, the best one.{gate}"
+        )
+
+    def why(self, at: Standing) -> str:
+        name = notation(self)
+        if at.level("passing") == 0:
+            early = f"the block was in its first {self.n - 1} steps"
+            gated = self.gate and at.step < self.n - 1
+            which = "it" if at.taken else at.place
+            cause = early if gated else "no candidate was sure and calm"
+            return f"under {name} {cause}, so only the best one went, and this was {which}"
+        sign, passed = ">" if self.test == "gt" else ">=", "passed" if at.taken else "did not pass"
+        newest = "" if math.isnan(at.moved) else f" (the newest: {number(at.moved)})"
+        return (
+            f"under {name} it {passed} score {sign} {number(self.conf)} (it had "
+            f"{beside(at.score, self.conf)}) and the last {self.n} KL(current || previous) < "
+            f"{number(self.kl)}{newest}"
+        )
 
     @property
     def needs(self) -> Needs:
@@ -261,7 +196,7 @@ class Klass:
 )
 @dataclass(frozen=True)
 class Hierarchy:
-    """Divide and conquer: the best of every run of neighbouring masks, and all above tau."""
+    """The best position of every run of neighbouring masks if above low, and all above tau."""
 
     tau: float = 0.9
     low: float = 0.4
@@ -270,6 +205,26 @@ class Hierarchy:
 
     def __post_init__(self) -> None:
         require(self.low <= self.tau, f"hierarchy: low must be <= tau, got {self.low}")
+
+    def describe(self) -> str:
+        return (
+            f"Commit the best position of each run of neighbouring masks if it is above "
+            f"{show(self.low)}, every position above {show(self.tau)}, and the best of all."
+        )
+
+    def why(self, at: Standing) -> str:
+        under, score = f"under {notation(self)}", number(at.score)
+        leads = at.rank == min(at.ranks[position] for position in _run_of(at))
+        if at.taken and at.rank == 1:
+            return f"{under} the best of all always goes, and it was that"
+        if at.taken and leads:
+            return f"{under} the best of its run of masks goes, and it was that, with {score}"
+        if at.taken:
+            return f"{under} its score, {score}, was above {number(self.tau)}"
+        level, which = (self.low, "the best") if leads else (self.tau, "all but the best")
+        return (
+            f"{under} {which} of a run of masks must have more than {number(level)}; it had {score}"
+        )
 
     def __call__(self, view: View, scores: Scores) -> Tensor:
         order = best_first(scores.key, view.masked)
@@ -285,19 +240,50 @@ class Hierarchy:
         return (chosen & view.masked) | first_in(order, 1, view.masked)
 
 
+def _run_of(at: Standing) -> list[int]:
+    """The neighbouring candidates around a position, itself included."""
+    first = last = at.position
+    while first - 1 in at.ranks:
+        first -= 1
+    while last + 1 in at.ranks:
+        last += 1
+    return list(range(first, last + 1))
+
+
 @register("select", "ar", "leftmost run with S >= tau, at least one", "d2Cache's ar")
 @dataclass(frozen=True)
 class LeftToRight:
-    """From the leftmost mask on, while the score is at least tau and no token is skipped."""
+    """The masks from the left without a gap, while their score is at least tau; at least k."""
 
     tau: float = 1.0
     k: int = 1
 
-    adaptive = False  # nothing may change its order, not even a missing history
+    adaptive = False  # a missing history must not change the order
     needs = Needs()
 
     def __post_init__(self) -> None:
         require_whole("ar: k", self.k, 1)
+
+    def describe(self) -> str:
+        return (
+            f"Commit from the leftmost mask on while the score is at least {show(self.tau)}; at "
+            f"least {self.k}."
+        )
+
+    def why(self, at: Standing) -> str:
+        under, score = f"under {notation(self)}", f"its score was {number(at.score)}"
+        if at.taken:
+            return f"{under} it and all masks left of it went; {score}"
+        first = min(at.ranks.keys() - at.selected)
+        if first != at.position:
+            return f"{under} position {first}, left of it, had to wait"
+        if at.position - 1 not in at.selected:
+            return f"{under} a token that was fixed before ends the run of masks left of it"
+        free = "the leftmost" if self.k == 1 else f"the leftmost {self.k}"
+        return (
+            f"{under} the masks left of it went; {score}, and all but {free} must have at least "
+            f"{number(self.tau)}"
+        )
 
     def __call__(self, view: View, scores: Scores) -> Tensor:
         begun = view.masked.cumsum(-1) > 0  # [B, W], from the leftmost mask on
@@ -307,5 +293,5 @@ class LeftToRight:
 
 
 def _unbroken(good: Tensor, begun: Tensor) -> Tensor:
-    """True from where it has begun up to the first position that is not good: [B, W]."""
+    """True from the first begun position up to the first that is not good: [B, W]."""
     return (good | ~begun).to(torch.uint8).cummin(-1).values.bool() & begun

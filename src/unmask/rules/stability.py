@@ -1,17 +1,33 @@
-"""Stability-Weighted Decoding: the only file that knows lambda."""
+"""Stability-Weighted Decoding (SWD): lowers the score of positions that are not stable yet."""
 
 from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import torch
 from torch import Tensor
 
 from unmask.errors import require
-from unmask.rules.registry import register
+from unmask.rules.registry import register, show
 from unmask.rules.view import KL, Needs, Scores, View
+from unmask.rules.words import KL_WORDS
+
+if TYPE_CHECKING:
+    from unmask.rules.rule import Rule
+
+_START = {
+    "single": "Before there is any history, rank by the score alone and commit only the best "
+    "(a fixed number of positions stays that number).",
+    "skip": "Before there is any history, take D = 0.",
+    "uniform": "Before there is any history, compare with the uniform distribution.",
+}
+_FORM = {
+    "additive": "",
+    "signed": " A negative score is multiplied by exp(+lam D).",
+    "literal": " A negative score is multiplied by exp(-lam D), which rewards instability.",
+}
 
 
 @register("modulate", "swd", "S * exp(-lam * D), i.e. log S - lam * D", "Eq. 7 and 8, Algorithm 1")
@@ -24,10 +40,10 @@ class Stability:
     At lam = 0 it changes nothing, bit for bit.
 
     kl: `prev_cur` is KL(previous || current), as Algorithm 1; `cur_prev` as the theorem.
-    start: without history, `single` ranks by the base score and lets adaptive selections commit
-        only the best; `skip` takes D = 0; `uniform` compares with the uniform distribution.
-    form: what Eq. 8 means for a negative score: `additive` -H - lam D; `signed` -H exp(lam D);
-        `literal` -H exp(-lam D), which rewards instability.
+    start: where there is no history, `single` ranks by the base score and lets adaptive selections
+        commit only the best; `skip` takes D = 0; `uniform` compares with the uniform distribution.
+    form: for a negative score, `additive` is -H - lam D; `signed` is -H exp(lam D); `literal` is
+        -H exp(-lam D), which rewards instability.
     scope: `sequence` keeps the history across blocks; `block` forgets it at each boundary.
     """
 
@@ -56,6 +72,23 @@ class Stability:
             block_scope=self.scope == "block",
         )
 
+    def describe(self) -> str:
+        if not self.lam:
+            return "Leave the score as it is: lam is 0."
+        scope = " Forget the history at each block boundary." if self.scope == "block" else ""
+        return (
+            f"Lower the score of a position whose distribution still moves: multiply it by "
+            f"exp(-{show(self.lam)} D), with D = {KL_WORDS[self.kl]} between this forward and the "
+            f"last one.{_FORM[self.form]} {_START[self.start]}{scope}"
+        )
+
+    def check_rule(self, rule: Rule) -> None:
+        """Raise if the rule has another SWD."""
+        require(
+            sum(isinstance(part, Stability) for part in rule.modulators) == 1,
+            "swd is given twice; its penalties add up, so use one swd with the sum",
+        )
+
     def __call__(self, view: View, scores: Scores) -> Scores:
         if not self.lam:
             return scores
@@ -69,10 +102,10 @@ class Stability:
         return _in_log_domain(-scores.value, penalty if self.form == "signed" else -penalty)
 
     def ready(self, view: View, base: Scores) -> Tensor:
-        """Who may be committed by a selection that takes as many as it likes: [B, W].
+        """The positions that an adaptive selection may choose: [B, W].
 
-        Under `start=single` a position without history waits while another one has some; a row
-        without any history commits its best by the base score.
+        With `start=single`, positions without history wait while another position has one. A row
+        without any history commits its best position by the base score.
         """
         if not self.lam or self.start != "single":
             return view.masked

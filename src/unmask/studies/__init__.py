@@ -1,1 +1,1 @@
-"""Self-contained studies: the paper's theorem, a world with known truth, likelihood estimates."""
+"""Studies: the paper's theorem, an oracle with known sentences, likelihood estimates."""

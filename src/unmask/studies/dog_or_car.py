@@ -1,4 +1,4 @@
-"""The demonstration: two rules fill one sentence on an oracle that is rash while much is masked."""
+"""The demonstration: two rules fill one sentence on an oracle with noisy logits."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ COMPARED = (
     "confidence | swd(5) | eb(0.1) | revoke(1)",
     "confidence | top(1)",
 )
-NOISE = 4.0  # of the logits while everything is masked; it fades as tokens are fixed
+NOISE = 4.0  # standard deviation on the logits of an empty canvas; it falls with the masked share
 SUBJECT = 1  # the position of "dog" or "car"
 
 _WORLDS = {
@@ -37,34 +37,34 @@ _WORLDS = {
 
 
 @dataclass(frozen=True)
-class Frame:
+class CanvasFrame:
     """The canvas after one step of a run, as words."""
 
-    words: tuple[str, ...]  # MASK where still open
+    words: tuple[str, ...]  # MASK where no token is committed
     new: frozenset[int]  # positions that this step committed
 
 
 @dataclass(frozen=True)
-class Moment:
-    """How the subject's position looked in one step."""
+class SubjectStep:
+    """The subject's position in one step."""
 
     step: int
     guess: str
     confidence: float
-    instability: float  # nan where there is no history
+    instability: float  # nan if there is no history
     score: float
     committed: bool
 
 
 @dataclass(frozen=True)
-class Run:
+class SentenceRun:
     """One rule on one sentence."""
 
     rule: str
-    frames: tuple[Frame, ...]
-    subject: tuple[Moment, ...]
+    frames: tuple[CanvasFrame, ...]
+    subject: tuple[SubjectStep, ...]
     nfe: int
-    log_likelihood: float  # of the sentence under the true joint; -inf: no such sentence
+    log_likelihood: float  # under the true joint; -inf if the sentence is not one of the sixteen
 
     @property
     def sentence(self) -> str:
@@ -72,8 +72,8 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Tally:
-    """One rule over many runs."""
+class RuleTally:
+    """How often one rule writes a valid sentence, over many runs."""
 
     rule: str
     valid: int
@@ -93,13 +93,13 @@ class DogOrCar:
         self.oracle = TableOracle(table, [1.0] * len(table), spec)
         self.canvas = [self.ids["the"], *[0] * (len(table[0]) - 1)]
 
-    def run(self, rule: str, seed: int) -> Run:
+    def run(self, rule: str, seed: int) -> SentenceRun:
         """Fill the sentence by one rule, with one draw of the noise."""
         model = Noisy(self.oracle, NOISE, seed)
         request = infill_request(model.spec, self.canvas, Settings(Rule.parse(rule)))
         steps = list(decode_steps(model, [request]))
         result = steps[-1].finished[0]
-        return Run(
+        return SentenceRun(
             rule=rule,
             frames=tuple(self._frames(steps)),
             subject=tuple(self._moments(steps)),
@@ -107,34 +107,34 @@ class DogOrCar:
             log_likelihood=self._log_likelihood(result),
         )
 
-    def tally(self, rule: str, seeds: Sequence[int]) -> Tally:
-        """How often a rule ends in a sentence that exists, and at what cost."""
+    def tally(self, rule: str, seeds: Sequence[int]) -> RuleTally:
+        """Run a rule on every seed; count the valid sentences and the mean NFE."""
         runs = [self.run(rule, seed) for seed in seeds]
         valid = sum(run.log_likelihood > -math.inf for run in runs)
-        return Tally(rule, valid, len(runs), sum(run.nfe for run in runs) / len(runs))
+        return RuleTally(rule, valid, len(runs), sum(run.nfe for run in runs) / len(runs))
 
     def _log_likelihood(self, result: Result) -> float:
         return self.oracle.log_likelihood(result.canvas.tolist())
 
-    def _frames(self, steps: list[Step]) -> Iterator[Frame]:
+    def _frames(self, steps: list[Step]) -> Iterator[CanvasFrame]:
         before = self.canvas
         for step in steps:
             after = step.tokens[0].tolist()
             new = frozenset(i for i, token in enumerate(after) if token != before[i])
-            yield Frame(tuple(self.words[token] for token in after), new)
+            yield CanvasFrame(tuple(self.words[token] for token in after), new)
             before = after
 
     def _instability(self, view: View, place: int) -> float:
         known = view.kl_prev_cur is not ABSENT and bool(view.seen[0, place])
         return float(view.kl_prev_cur[0, place]) if known else math.nan
 
-    def _moments(self, steps: list[Step]) -> Iterator[Moment]:
+    def _moments(self, steps: list[Step]) -> Iterator[SubjectStep]:
         for number, step in enumerate(steps, 1):
             place = SUBJECT - int(step.start[0])
             view, decision = step.view, step.decision
             if not bool(view.masked[0, place]):
                 return
-            yield Moment(
+            yield SubjectStep(
                 step=number,
                 guess=self.words[int(view.token[0, place])],
                 confidence=float(view.confidence[0, place]),
@@ -144,8 +144,10 @@ class DogOrCar:
             )
 
 
-def first_difference(world: DogOrCar, seeds: Sequence[int]) -> tuple[int, Run, Run] | None:
-    """The first noise seed where the baseline ends in nonsense and SWD does not."""
+def first_difference(
+    world: DogOrCar, seeds: Sequence[int]
+) -> tuple[int, SentenceRun, SentenceRun] | None:
+    """The first seed where SWD writes a valid sentence and the baseline does not, and both runs."""
     for seed in seeds:
         baseline, swd = world.run(BASELINE, seed), world.run(SWD, seed)
         if baseline.log_likelihood == -math.inf < swd.log_likelihood:

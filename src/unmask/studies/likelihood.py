@@ -1,4 +1,4 @@
-"""How likely a text is to a masked diffusion model, by LLaDA's Monte-Carlo estimator."""
+"""LLaDA's Monte-Carlo estimate of the log-likelihood of a text."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from unmask.decoding.request import Request, Settings, prompt_request
 from unmask.decoding.sampling import Sampling
 from unmask.errors import ModelError, RequestError
 from unmask.models.denoiser import Canvas, Denoiser, ModelSpec
-from unmask.text.jsonl import sha_of
+from unmask.models.fingerprint import sha_of
 
-CELLS = 512  # logits of so many positions at once
+CELLS = 512  # positions whose logits are computed at once
 
 
-class Pair(NamedTuple):
-    """A target and what stands before it, as token ids."""
+class Continuation(NamedTuple):
+    """A target and the prefix before it, as token ids."""
 
     prefix: Sequence[int]
     target: Sequence[int]
@@ -32,85 +32,91 @@ class Pair(NamedTuple):
 class _Row(NamedTuple):
     """One canvas of an estimate."""
 
-    number: int  # of its pair
+    number: int  # index of its continuation
     tokens: Tensor  # [L] all visible
-    given: int  # positions of the prefix
-    hidden: Tensor  # [L] bool: to be masked, and then predicted
+    given: int  # length of the prefix
+    hidden: Tensor  # [L] bool: masked and predicted
     weight: float
 
 
 def log_likelihoods(
     model: Denoiser,
-    pairs: Sequence[Pair],
+    texts: Sequence[Continuation],
     samples: int = 128,
     seed: int = 0,
     batch_size: int = 8,
 ) -> Iterator[float]:
-    """Estimates of log p(target | prefix) in nats, in order, each as soon as it is there.
+    """Estimate log p(target | prefix) in nats; yields in order, each value as soon as it is known.
 
-    Of a target of T tokens, n ~ U{1..T} are hidden at random, and
-    T / n * sum over the hidden of log p(token | all that is visible) is averaged: in expectation
-    the model's bound, and the log-likelihood itself where its predictions are the marginals of one
-    distribution. The counts n of an estimate are spread evenly over 1..T, as LLaDA's are; each of
-    them is uniform. Where there are no more than `samples` ways to hide, all are taken and the
-    value is exact. A block-causal model is asked block by block, each with `samples`.
+    Of a target of T tokens, n ~ U{1..T} random ones are masked. The estimate averages
+    T / n * sum over the masked tokens of log p(token | visible tokens). Its expectation is the
+    model's bound; it is the log-likelihood itself if the predictions are the marginals of one
+    distribution. The counts n of one estimate are spread evenly over 1..T, as in LLaDA; each of
+    them is uniform. If there are at most `samples` ways to mask, all are used and the value is
+    exact. For a block-causal model each block is estimated separately, with `samples` canvases.
 
-    A value depends on the pair, `samples` and `seed` alone, not on the order or the batch.
+    A value depends on the text, `samples` and `seed` only, not on the order or the batch.
 
     Args:
-        model: without a cache: every canvas is another one.
-        pairs: prefixes and targets; a prefix may be empty unless the model predicts from the token
-            before, a target with no token has likelihood 1.
+        model: a model without a cache, because no two canvases are related.
+        texts: prefixes and targets. A prefix may be empty unless the model predicts each token
+            from the one before. A target without tokens has likelihood 1.
         samples: canvases per target; LLaDA's `mc_num`.
-        seed: of what is hidden.
+        seed: the seed of the random masks.
         batch_size: canvases in one forward.
     """
     for name, number in (("samples", samples), ("batch_size", batch_size)):
         if isinstance(number, bool) or not isinstance(number, int) or number < 1:
             raise RequestError(f"{name} must be a whole number >= 1, got {number!r}")
-    for pair in pairs:
-        _check(model.spec, pair)
+    for text in texts:
+        _check(model.spec, text)
     rows = (
-        row for n, pair in enumerate(pairs) for row in _rows(model.spec, n, pair, samples, seed)
+        row for n, text in enumerate(texts) for row in _rows(model.spec, n, text, samples, seed)
     )
-    totals, done = [0.0] * len(pairs), 0
+    totals, done = [0.0] * len(texts), 0
     while batch := list(islice(rows, batch_size)):
         for row, value in zip(batch, _values(model, batch), strict=True):
             totals[row.number] += row.weight * value
-        yield from totals[done : batch[-1].number]  # all that begin behind this one are complete
+        yield from totals[done : batch[-1].number]  # all texts before this one are complete
         done = batch[-1].number
     yield from totals[done:]
 
 
 def would_write(
-    model: Denoiser, pairs: Sequence[Pair], settings: Settings, seed: int = 0, batch_size: int = 8
+    model: Denoiser,
+    texts: Sequence[Continuation],
+    settings: Settings,
+    seed: int = 0,
+    batch_size: int = 8,
 ) -> list[bool]:
-    """Whether decoding writes just the target behind its prefix, without sampling.
+    """Whether decoding without sampling writes exactly the target after its prefix.
 
-    LLaDA's own check has the rule `confidence | top(1)` over the full window.
+    LLaDA's own check uses the rule `confidence | top(1)` over the full window.
     """
     requests: dict[int, Request] = {}
-    for number, (prefix, target) in enumerate(pairs):
+    for number, (prefix, target) in enumerate(texts):
         if target:
             block = None if settings.block is None else min(settings.block, len(target))
             here = replace(settings, block=block, steps=None, sampling=Sampling())
             requests[number] = prompt_request(model.spec, prefix, len(target), here, seed)
-    numbers, same = list(requests), [True] * len(pairs)
+    numbers, same = list(requests), [True] * len(texts)
     for step in decode_steps(model, requests.values(), batch_size):
         for result in step.finished:
             number = numbers[result.key]
-            same[number] = result.answer.tolist() == list(pairs[number].target)
+            same[number] = result.answer.tolist() == list(texts[number].target)
     return same
 
 
-def _check(spec: ModelSpec, pair: Pair) -> None:
-    if spec.mask_id in (*pair.prefix, *pair.target):
+def _check(spec: ModelSpec, text: Continuation) -> None:
+    if spec.mask_id in (*text.prefix, *text.target):
         raise RequestError(f"the text holds the mask token of {spec.name}, id {spec.mask_id}")
 
 
-def _rows(spec: ModelSpec, number: int, pair: Pair, samples: int, seed: int) -> Iterator[_Row]:
-    """All canvases of a pair; nothing stands behind what is asked for."""
-    prefix, target = list(pair.prefix), list(pair.target)
+def _rows(
+    spec: ModelSpec, number: int, text: Continuation, samples: int, seed: int
+) -> Iterator[_Row]:
+    """All canvases of a text; each ends at the last predicted token."""
+    prefix, target = list(text.prefix), list(text.target)
     tokens = torch.tensor([*prefix, *target], dtype=torch.int64)
     source = torch.Generator().manual_seed(int(sha_of([seed, prefix, target])[:15], 16))
     for start, stop in _windows(spec.block, len(prefix), len(tokens)):
@@ -121,7 +127,7 @@ def _rows(spec: ModelSpec, number: int, pair: Pair, samples: int, seed: int) -> 
 
 
 def _windows(block: int | None, start: int, stop: int) -> Iterator[tuple[int, int]]:
-    """The target at once, or the parts of it in each block of the model."""
+    """The whole target, or its part in each block of the model."""
     while start < stop:
         end = stop if block is None else min(stop, (start // block + 1) * block)
         yield start, end
@@ -129,8 +135,8 @@ def _windows(block: int | None, start: int, stop: int) -> Iterator[tuple[int, in
 
 
 def hidings(size: int, samples: int, source: torch.Generator) -> tuple[Tensor, Tensor]:
-    """What to hide of `size` tokens, [N, size] bool, and the weight of each, [N]."""
-    if 2**size - 1 <= samples:  # all there are
+    """The tokens to mask in each canvas, [N, size] bool, and the canvas weights, [N]."""
+    if 2**size - 1 <= samples:  # all subsets
         bits = torch.arange(1, 2**size)[:, None] >> torch.arange(size)
         hidden = (bits & 1).bool()
         ways = [1 / (n * comb(size, n)) for n in hidden.sum(-1).tolist()]
@@ -143,7 +149,7 @@ def hidings(size: int, samples: int, source: torch.Generator) -> tuple[Tensor, T
 
 @torch.no_grad()
 def _values(model: Denoiser, batch: list[_Row]) -> list[float]:
-    """The sum of log p over what each canvas hides."""
+    """The sum of log p over the masked tokens of each canvas."""
     tokens = pad_sequence([row.tokens for row in batch], batch_first=True)  # [B, L]
     masked = pad_sequence([row.hidden for row in batch], batch_first=True)
     lengths = torch.tensor([len(row.tokens) for row in batch])
@@ -165,9 +171,9 @@ def _values(model: Denoiser, batch: list[_Row]) -> list[float]:
         logits = model.head(hidden, at, where)
         logits = logits if logits.dtype == torch.float64 else logits.float()
         wanted = tokens[at, where].to(logits.device)
-        found = logits.log_softmax(-1).gather(-1, wanted[:, None])[:, 0]
-        sums.index_add_(0, at, found.cpu().double())
+        logp = logits.log_softmax(-1).gather(-1, wanted[:, None])[:, 0]
+        sums.index_add_(0, at, logp.cpu().double())
     if bool(sums.isnan().any()):
-        raise ModelError(f"{model.spec.name}: the model gave NaN")
+        raise ModelError(f"{model.spec.name}: the model returned NaN")
     values: list[float] = sums.tolist()
     return values

@@ -1,4 +1,4 @@
-"""Drawing with matplotlib: files that come out the same, legends, labels that cover little."""
+"""Drawing with matplotlib: reproducible files, legends, labels placed where they cover least."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 Array: TypeAlias = NDArray[np.float64]
 
-# What each kind of file must not tell, so that the same numbers give the same bytes.
+# Metadata of each kind of file, without a date: the same numbers give the same bytes.
 DATES: dict[str, dict[str, Any]] = {
     ".svg": {"Date": None},
     ".png": {},
     ".pdf": {"CreationDate": None},
 }
-# Okabe and Ito's colours, safe for the colour-blind, less black and a yellow too pale for a line.
+# Okabe and Ito's colours for colour-blind readers, without black and without the pale yellow.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 STYLE: dict[str, Any] = {
     "axes.edgecolor": "#404040",
@@ -34,12 +34,12 @@ STYLE: dict[str, Any] = {
     "axes.spines.right": False,
     "axes.spines.top": False,
     "font.size": 9,
-    "pdf.fonttype": 42,  # fonts as fonts: text can be searched, and publishers take it
+    "pdf.fonttype": 42,  # embedded fonts: the text of the PDF can be searched
     "svg.fonttype": "none",
     "svg.hashsalt": "unmask",
     "text.parse_math": False,
 }
-# Where a knob may stand: in sixteenths of a turn from the right, best first, and points away.
+# Places of a label: angles in sixteenths of a turn, best first, and distances in points.
 TURNS = (4, 2, 6, 12, 10, 14, 0, 8, 3, 5, 1, 7, 13, 11, 15, 9)
 GAPS = (4.5, 7.0, 10.0, 14.0)
 
@@ -48,10 +48,10 @@ GAPS = (4.5, 7.0, 10.0, 14.0)
 def sheet(
     files: Sequence[Path], curves: int, width: float = 6.0, height: float = 4.0
 ) -> Iterator[Figure]:
-    """A figure in the style of the house, written to the files once it is drawn."""
+    """A figure in the common style; it is saved to the files at the end of the `with` block."""
     for file in files:
         if file.suffix.lower() not in DATES:
-            raise RequestError(f"a figure ends in {', '.join(DATES)}, got {file.name!r}")
+            raise RequestError(f"a figure must end in {', '.join(DATES)}, got {file.name!r}")
     if not curves:
         raise RequestError("a figure needs at least one curve, got none")
     matplotlib = _matplotlib()
@@ -75,7 +75,7 @@ def _matplotlib() -> Any:
 
 
 def add_legend(figure: Figure, lines: Sequence[Artist], most: int = 3) -> None:
-    """Below the axes, where no data is, in as many columns as fit."""
+    """Add a legend below the axes, in as many columns as fit."""
     for columns in range(min(most, len(lines)), 0, -1):
         legend = figure.legend(
             handles=lines,
@@ -92,7 +92,7 @@ def add_legend(figure: Figure, lines: Sequence[Artist], most: int = 3) -> None:
 
 @dataclass(frozen=True)
 class Label:
-    """A text that belongs to a point of the axes."""
+    """A text beside a point of the axes."""
 
     text: str
     x: float
@@ -102,7 +102,7 @@ class Label:
 
 
 def write_labels(axes: Axes, labels: Sequence[Label], covered: Array) -> None:
-    """Each beside its point where it covers the least of these pixels and of other labels."""
+    """Write each label beside its point, where it covers the fewest of these pixels and labels."""
     pixels = axes.figure.dpi / 72
     for label in labels:
         spot = axes.transData.transform((label.x, label.y))  # [2]
@@ -126,14 +126,14 @@ def write_labels(axes: Axes, labels: Sequence[Label], covered: Array) -> None:
 
 
 def _places(spot: Array, half: Array, pixels: float) -> Array:
-    """Centres that a label may have around a point, best first: [C, 2]."""
+    """The possible centres of a label around a point, best first: [C, 2]."""
     angles = np.array(TURNS) * np.pi / 8
     around = np.stack([np.cos(angles), np.sin(angles)], -1)  # [16, 2]
     return np.concatenate([spot + around * (half + gap * pixels) for gap in GAPS])
 
 
 def _cost(centres: Array, half: Array, covered: Array, axes: Axes) -> Array:
-    """How much each place covers, and a little for being late among them; outside is out: [C]."""
+    """The pixels that each place covers, plus a penalty for later places and outside: [C]."""
     hits = (np.abs(covered - centres[:, None]) <= half + 1).all(-1).sum(-1)  # [C, N, 2] -> [C]
     frame = axes.bbox
     outside = ((centres - half < frame.min) | (centres + half > frame.max)).any(-1)  # [C]
@@ -141,7 +141,7 @@ def _cost(centres: Array, half: Array, covered: Array, axes: Axes) -> Array:
 
 
 def stroke(start: Array, end: Array) -> Array:
-    """Every other pixel from start to end: [N, 2]."""
+    """Every second pixel from start to end: [N, 2]."""
     steps = 2 + int(np.hypot(*(end - start)) / 2)
     return np.linspace(start, end, steps)
 

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from unmask.rules.words import number
 from unmask.trace.drawing import COLOURS, Array, Label, add_legend, sheet, stroke, write_labels
 from unmask.trace.recording.codec import TraceError
 from unmask.trace.recording.reading import Trace
-from unmask.trace.story.format import number, quoted
+from unmask.trace.story.format import quoted
 from unmask.trace.story.timeline import Look, Timeline
 from unmask.trace.story.why_step import swd_of
 

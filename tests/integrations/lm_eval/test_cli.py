@@ -67,10 +67,10 @@ def test_a_local_task_scores_as_unmask_eval_does_item_by_item(tmp_path):
         assert sample["tokens"] == [[row.answer["tokens"]]]
     right = sum(row.grade["acc"] for row in ours.values())
     nfe = sum(row.answer["nfe"] for row in ours.values())
-    found = results["results"]["local_words"]
+    scores = results["results"]["local_words"]
     assert 0 < right < COUNT
-    assert found["exact_match,strict-match"] == pytest.approx(right / COUNT)
-    assert found["nfe,none"] == pytest.approx(nfe / COUNT)
+    assert scores["exact_match,strict-match"] == pytest.approx(right / COUNT)
+    assert scores["nfe,none"] == pytest.approx(nfe / COUNT)
     assert results["config"]["unmask"]["rule"] == RULE
     assert "|local_words|" in done.stdout
     assert "|nfe " in done.stdout
@@ -109,8 +109,8 @@ def test_two_processes_share_the_documents_and_give_what_one_gives(tmp_path):
         assert sample["filtered_resps"] == other["filtered_resps"]
         assert sample["nfe"][0][0] == other["nfe"][0][0]
     for name in ("exact_match,strict-match", "nfe,none"):
-        found = results["results"]["local_words"][name]
-        assert found == pytest.approx(alone["results"]["local_words"][name])
+        scores = results["results"]["local_words"][name]
+        assert scores == pytest.approx(alone["results"]["local_words"][name])
 
 
 def test_a_rule_with_commas_and_equals_signs_comes_through(tmp_path):
@@ -158,7 +158,10 @@ def test_options_of_lm_eval_pass_through(tmp_path):
     ("words", "message"),
     [
         (["--model_args", "rul=swd"], "unknown model argument 'rul'; did you mean 'rule'?"),
-        (["--model_args", "temperature=1"], "temperature belongs to a task's generation: give it"),
+        (
+            ["--model_args", "temperature=1"],
+            "temperature is an argument of a task's generation; give it",
+        ),
         (["--model_args", "rule=confidence | nope(1)"], "unknown"),
         (["--model_args", "block=0"], "block must be a number >= 1, or 'full', got '0'"),
         (["--model_args", "mc_num=none"], "mc_num must be a whole number >= 1, got 'none'"),
@@ -166,14 +169,14 @@ def test_options_of_lm_eval_pass_through(tmp_path):
         (["--model_args", "guidance=high"], "guidance must be a number >= 0, got 'high'"),
         (["--model_args", "check_greedy=2"], "check_greedy must be true or false, got 2"),
         (["--model_args", "eos=never"], "unknown EOS policy 'never'"),
-        (["--model_args", "pretrained=/no/such"], "'/no/such' is no folder"),
+        (["--model_args", "pretrained=/no/such"], "'/no/such' is not a folder"),
         (["--batch_size", "auto"], "batch_size must be a whole number >= 1, got 'auto'"),
         (["--device", "tpu"], "device 'tpu' cannot be used"),
-        (["--gen_kwargs", "num_beams=4"], "the task asks for num_beams=4 in its generation"),
+        (["--gen_kwargs", "num_beams=4"], "the task's generation has num_beams=4"),
         (["--gen_kwargs", "max_gen_toks=0"], "max_gen_toks must be a whole number >= 1, got 0"),
-        (["--gen_kwargs", "max_gen_toks=128"], "128 tokens leave no room for a prompt within"),
+        (["--gen_kwargs", "max_gen_toks=128"], "128 tokens leave no room for a prompt in"),
         (["--gen_kwargs", "do_sample=True,temperature=-1"], "generation: temperature must be"),
-        (["--apply_chat_template", "short"], "templates have no names here"),
+        (["--apply_chat_template", "short"], "a model has one template without a name"),
         (["--config", "/no/such.yml"], "--config: Config file not found"),
         (["--log_samples"], "Specify --output_path if providing --log_samples"),
     ],

@@ -8,13 +8,13 @@ import pytest
 
 from unmask.errors import RequestError
 from unmask.lab.figures.panels import Facet, accuracy_bars, accuracy_over_knob
-from unmask.lab.figures.plots import GREYS, Curve, Point
+from unmask.lab.figures.plots import GREYS, PlotCurve, PlotPoint
 from unmask.trace.drawing import COLOURS
 
 
 def curve(label, knobs, baseline=False):
-    points = (Point(knob, 10.0, 0.5 + 0.1 * i, 0.4, 0.9) for i, knob in enumerate(knobs))
-    return Curve(label, tuple(points), baseline)
+    points = (PlotPoint(knob, 10.0, 0.5 + 0.1 * i, 0.4, 0.9) for i, knob in enumerate(knobs))
+    return PlotCurve(label, tuple(points), baseline)
 
 
 FACETS = [
@@ -77,7 +77,9 @@ def test_the_same_numbers_give_the_same_bytes(tmp_path, draw, facets, suffix):
 
 @pytest.mark.parametrize(("draw", "facets"), BOTH)
 def test_another_suffix_is_refused_before_anything_is_written(tmp_path, draw, facets):
-    with pytest.raises(RequestError, match=r"a figure ends in \.svg, \.png, \.pdf, got 'a\.jpg'"):
+    with pytest.raises(
+        RequestError, match=r"a figure must end in \.svg, \.png, \.pdf, got 'a\.jpg'"
+    ):
         draw(facets, "t", "knob", tmp_path / "a.svg", tmp_path / "a.jpg")
     assert not list(tmp_path.iterdir())
 

@@ -11,25 +11,25 @@ from itertools import combinations
 import pytest
 
 from unmask.errors import RequestError, UnmaskError
-from unmask.lab.figures.plots import GREYS, Curve, Point, accuracy_against_forwards
+from unmask.lab.figures.plots import GREYS, PlotCurve, PlotPoint, accuracy_against_forwards
 from unmask.trace.drawing import COLOURS
 
 SVG = "{http://www.w3.org/2000/svg}"
-BASELINE = Curve(
+BASELINE = PlotCurve(
     "confidence | eb(γ)",
     (
-        Point("0.011", 96.0, 0.78, 0.74, 0.81),
-        Point("0.12", 64.0, 0.75, 0.71, 0.79),
-        Point("0.57", 31.0, 0.62, 0.58, 0.66),
+        PlotPoint("0.011", 96.0, 0.78, 0.74, 0.81),
+        PlotPoint("0.12", 64.0, 0.75, 0.71, 0.79),
+        PlotPoint("0.57", 31.0, 0.62, 0.58, 0.66),
     ),
     baseline=True,
 )
-STABLE = Curve(
+STABLE = PlotCurve(
     "confidence | swd(5) | eb(γ)",
     (
-        Point("0.013", 90.0, 0.79, 0.75, 0.82),
-        Point("0.14", 60.0, 0.76, 0.72, 0.80),
-        Point("0.59", 30.0, 0.63, 0.59, 0.67),
+        PlotPoint("0.013", 90.0, 0.79, 0.75, 0.82),
+        PlotPoint("0.14", 60.0, 0.76, 0.72, 0.80),
+        PlotPoint("0.59", 30.0, 0.63, 0.59, 0.67),
     ),
 )
 
@@ -58,10 +58,10 @@ def many(number):
     """Curves that lie as close together as real ones do."""
     for i in range(number):
         points = (
-            Point(f"{i}.{n}", 9.0 * n + i, 0.8 - 1 / n**2 / 2, 0.75 - 1 / n**2 / 2, 0.83)
+            PlotPoint(f"{i}.{n}", 9.0 * n + i, 0.8 - 1 / n**2 / 2, 0.75 - 1 / n**2 / 2, 0.83)
             for n in range(2, 8)
         )
-        yield Curve(f"rule {i}", tuple(points), baseline=i % 2 == 0)
+        yield PlotCurve(f"rule {i}", tuple(points), baseline=i % 2 == 0)
 
 
 # What a figure holds
@@ -113,13 +113,15 @@ def test_every_point_has_its_interval(tmp_path):
 
 
 def test_points_at_100_percent_leave_no_tick_above_it(tmp_path):
-    perfect = Curve("perfect", (Point("a", 10, 1, 0.9, 1), Point("b", 5, 0.98, 0.88, 0.99)))
+    perfect = PlotCurve(
+        "perfect", (PlotPoint("a", 10, 1, 0.9, 1), PlotPoint("b", 5, 0.98, 0.88, 0.99))
+    )
     numbers = [float(text) for text in texts(draw(tmp_path, [perfect])) if text.isdigit()]
     assert max(numbers) == 100
 
 
 def test_a_single_point_is_a_figure(tmp_path):
-    lone = Curve("lone", (Point("0.1", 10.0, 0.5, 0.5, 0.5),))
+    lone = PlotCurve("lone", (PlotPoint("0.1", 10.0, 0.5, 0.5, 0.5),))
     assert {"lone", "0.1"} <= set(texts(draw(tmp_path, [lone])))
 
 
@@ -154,7 +156,7 @@ def test_pyplot_is_never_imported_and_matplotlib_only_when_drawing(tmp_path):
     code = (
         "import sys; from pathlib import Path; from unmask.lab.figures.plots import *\n"
         "assert 'matplotlib' not in sys.modules\n"
-        "curve = Curve('a', (Point('0.1', 1.0, 0.5, 0.4, 0.6),))\n"
+        "curve = PlotCurve('a', (PlotPoint('0.1', 1.0, 0.5, 0.4, 0.6),))\n"
         f"accuracy_against_forwards([curve], 'a', Path({str(tmp_path / 'a.svg')!r}))\n"
         "assert 'matplotlib.pyplot' not in sys.modules"
     )
@@ -169,7 +171,7 @@ def test_pyplot_is_never_imported_and_matplotlib_only_when_drawing(tmp_path):
 def test_another_suffix_is_refused_in_one_line(tmp_path, name):
     with pytest.raises(RequestError) as error:
         draw(tmp_path, name=name)
-    assert str(error.value) == f"a figure ends in .svg, .png, .pdf, got {name!r}"
+    assert str(error.value) == f"a figure must end in .svg, .png, .pdf, got {name!r}"
     assert not list(tmp_path.iterdir())
 
 
@@ -187,7 +189,7 @@ def test_a_figure_without_curves_is_refused(tmp_path):
 
 def test_a_curve_without_points_is_refused():
     with pytest.raises(RequestError, match="the curve 'empty' has no points"):
-        Curve("empty", ())
+        PlotCurve("empty", ())
 
 
 @pytest.mark.parametrize(
@@ -202,4 +204,4 @@ def test_a_curve_without_points_is_refused():
 )
 def test_a_point_that_cannot_be_measured_is_refused(numbers, message):
     with pytest.raises(RequestError, match=message):
-        Point("0.1", *numbers)
+        PlotPoint("0.1", *numbers)

@@ -77,7 +77,7 @@ def test_workers_of_one_environment_are_one_machine(file):
 
 def test_an_empty_store_is_refused_in_one_line(file):
     Store(file).close()
-    with pytest.raises(LabError, match=r"store\.sqlite holds no trial; `unmask eval`"):
+    with pytest.raises(LabError, match=r"store\.sqlite holds no trial; fill it with `unmask eval`"):
         gather(file)
 
 

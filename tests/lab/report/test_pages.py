@@ -130,7 +130,7 @@ def test_markdown_has_the_same_cells_as_the_page():
 
 def test_gains_and_losses_are_two_lists_of_one_form():
     seen = read_page(summaries(small()))
-    helps, loses = (seen.table(f"{kind}, greatest first") for kind in ("Gains", "Losses"))
+    helps, loses = (seen.table(f"{kind}, largest first") for kind in ("Gains", "Losses"))
     assert helps.head == loses.head
     assert [row[0] for row in helps.rows] == [f"{SWD} words, 32 tokens, full window"]
     assert [row[0] for row in loses.rows] == [f"{SWD} code, 32 tokens, full window"]
@@ -154,7 +154,7 @@ def test_nothing_lost_is_said_as_loudly():
 def test_the_number_of_comparisons_and_their_correction_are_said():
     text = " ".join(read_page(summaries(small())).text.split())
     assert "not corrected for the number of comparisons" in text
-    assert "Corrected by Holm's method" in text
+    assert "Holm's correction" in text
     assert "0 of the gains and 0 of the losses keep p < 0.05" in text
 
 
@@ -190,7 +190,7 @@ def test_a_baseline_of_choice_is_named():
     found = [summary(WORSE, rule=BASE), summary(BETTER, rule="margin | eb(0.1)")]
     seen = read_page(found, BASE)
     assert (3, "Where another rule helps (1 of 1)") in seen.headings
-    head = seen.table("Gains, greatest first").rows[0][0]
+    head = seen.table("Gains, largest first").rows[0][0]
     assert head == f"margin | eb(0.1) words, 32 tokens, full window, against {BASE}"
 
 
@@ -199,7 +199,7 @@ def test_a_full_window_shows_the_baseline_with_eos_suppressed():
     trials[trial(rule=BASE, eos="suppress")] = solved(BETTER)
     seen = read_page(summaries(trials))
     rows = seen.table("EB-Sampler").rows
-    assert rows[-1][0] == f"{BASE} EOS suppressed, against EOS kept"
+    assert rows[-1][0] == f"{BASE} EOS suppressed, compared with EOS kept"
     assert rows[-1][4].startswith("100.0")
     assert rows[-1][6].startswith("▲ +50.0*")
     assert "No trial of this setting suppresses EOS" not in seen.text
@@ -224,16 +224,19 @@ def test_the_papers_figures_stand_beside_ours():
         ["19.6", "226.6"],
         ["26.2 but 36.0 in llada-history", "205.7"],
     ]
-    assert "the paper's llada-8b-instruct, going by its name" in seen.text
-    assert "It used all examples (humaneval 164, mbpp 500, gsm8k 1319, math500 500)" in seen.text
-    assert (2, "What the paper says in two ways") in seen.headings
+    assert "the paper's llada-8b-instruct, to judge by its name" in seen.text
+    assert (
+        "The paper used all examples (humaneval 164, mbpp 500, gsm8k 1319, math500 500)"
+        in seen.text
+    )
+    assert (2, "Contradictions in the paper") in seen.headings
     assert all(text in seen.text for text in inconsistencies())
 
 
 def test_another_protocol_says_why_the_paper_is_not_shown():
     usual = {"model": "GSAI-ML/LLaDA-8B-Instruct", "preset": "paper", "length": 512}
     seen = read_page([summary(WORSE, rule=BASE, task="math500", eos="suppress", **usual)])
-    assert "None of its figures is shown: the paper's eos is keep, ours suppress." in seen.text
+    assert "The paper's figures are not shown: the paper's eos is keep, ours suppress." in seen.text
 
 
 def test_the_embedded_model_has_no_published_counterpart():
@@ -345,7 +348,7 @@ def test_without_matplotlib_the_report_says_so_and_is_whole(tmp_path, monkeypatc
     trials[trial(rule="confidence | top(1)")] = solved(BETTER)
     files = list(write_report(fill(tmp_path / "some.sqlite", trials), tmp_path / "out"))
     assert [file.name for file in files] == ["report.md", "report.json", "report.html"]
-    said = "None: plots need matplotlib; pip install 'unmask[plot]'."
+    said = "There are no plots: plots need matplotlib; pip install 'unmask[plot]'."
     assert said in Reader(files[2].read_text()).text
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from tests.lab.makers import trial
 from tests.lab.stores import summary
-from unmask.lab.report.panels import Exam, Setting, exams_of, panels, usual_knobs
+from unmask.lab.report.panels import Exam, TrialSetting, exams_of, panels, usual_knobs
 
 
-def rules(readings):
-    return [reading.rule for reading in readings]
+def rules(rules):
+    return [parts.rule for parts in rules]
 
 
 def test_a_panel_holds_one_setting_and_one_family_of_selections():
@@ -55,11 +55,14 @@ def test_a_preset_or_version_is_said_where_there_are_two():
 
 
 def test_a_setting_says_what_is_unusual_and_what_differs():
-    plain, other = Setting.of(trial()), Setting.of(trial(eos="suppress", dtype="bfloat16"))
+    plain, other = (
+        TrialSetting.of(trial()),
+        TrialSetting.of(trial(eos="suppress", dtype="bfloat16")),
+    )
     assert plain.words() == "full window"
     assert other.words() == "full window, EOS suppressed"
     assert plain.words([plain, other]) == "full window, EOS kept, float32"
-    cached = Setting.of(trial(block=32, cache="dual", seed=3, temperature=0.2))
+    cached = TrialSetting.of(trial(block=32, cache="dual", seed=3, temperature=0.2))
     assert cached.words() == "blocks of 32, dual cache, temperature 0.2, seed 3"
 
 

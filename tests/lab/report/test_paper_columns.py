@@ -7,7 +7,7 @@ import pytest
 from tests.lab.makers import trial
 from unmask.lab.paper import DREAM, LLADA, published
 from unmask.lab.report.paper_columns import counterpart, figures, why_not_the_papers
-from unmask.lab.report.rule_columns import read
+from unmask.lab.report.rule_parts import parts_of
 
 PAPER = {
     "model": "GSAI-ML/LLaDA-8B-Instruct",
@@ -85,4 +85,4 @@ def test_a_model_without_counterpart_has_no_figure():
 
 
 def test_every_rule_of_the_paper_can_be_read():
-    assert not [each.rule for each in published() if read(each.rule).problem]
+    assert not [each.rule for each in published() if parts_of(each.rule).problem]

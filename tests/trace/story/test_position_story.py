@@ -8,7 +8,7 @@ import pytest
 
 from tests.trace.scripted import HOLE, RASH, SETTLED, SWINGS, said, trace_of
 from unmask import Sampling
-from unmask.cli.terminal import Painter, visible_width
+from unmask.text.terminal import Painter, visible_width
 from unmask.trace import Trace
 from unmask.trace.story.position_story import tell_moment, tell_position
 
@@ -39,7 +39,7 @@ def test_the_entropy_budget_says_what_one_more_would_have_cost():
     told, gauge = story(trace, 1), trace.moments[0].gauge
     assert f"one more would have made it {gauge['next']:.3g}, over 0.1 nats" in told
     assert "and in line it was 2nd" in told
-    assert "the best one always goes, and it was that; nobody else was left" in told
+    assert "the best one always goes, and it was that; no other candidate was left" in told
 
 
 def test_without_history_swd_lets_only_the_best_go():
@@ -80,7 +80,7 @@ def test_a_rule_without_swd_has_a_d_that_nobody_looked_at():
 
 def test_a_rule_that_looks_at_d_by_itself_is_named():
     told = story(trace_of("confidence | budget(0.1)", RASH, SWINGS), 1)
-    assert "only budget(0.1) looked at it" in told
+    assert "only budget(0.1) read it" in told
 
 
 def test_a_limit_that_forced_it_is_named():

@@ -1,1 +1,1 @@
-"""Decoding by a rule in diffusers' LLaDA2Pipeline."""
+"""diffusers: decoding by a rule in its LLaDA2Pipeline."""

@@ -17,17 +17,17 @@ _KEYS = itertools.count()
 
 @dataclass(frozen=True)
 class Logits:
-    """What the pipeline reads of a forward."""
+    """The output of a forward, as the pipeline reads it."""
 
-    logits: Tensor  # [B, W, V] of the last block; of a model without blocks, of all positions
+    logits: Tensor  # [B, W, V] of the last block, or of all positions if the model has no blocks
 
 
 class PipelineModel(nn.Module):
-    """A denoiser that is called as the pipeline calls LLaDA2.
+    """A denoiser with the call signature of LLaDA2 in the pipeline.
 
-    The pipeline's mask says which positions are there, not who sees whom, and the released LLaDA2
-    code then lets all see all. A denoiser attends as its checkpoint was trained: up to the end
-    of one's own block. What fills up the last block is seen, as in unmask's own decode.
+    The pipeline's mask marks which positions exist; the released LLaDA2 code then lets every
+    position attend to all others. A denoiser attends as its checkpoint was trained: up to the end
+    of each position's own block. Masks that fill the last block are visible, as in `decode`.
     """
 
     def __init__(self, model: Denoiser) -> None:
@@ -41,23 +41,23 @@ class PipelineModel(nn.Module):
 
     @property
     def dtype(self) -> torch.dtype:
-        found: torch.dtype = getattr(self.model, "dtype", torch.float32)
-        return found
+        dtype: torch.dtype = getattr(self.model, "dtype", torch.float32)
+        return dtype
 
     @torch.no_grad()
     def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None, **_: Any) -> Logits:
-        """Logits of the block at the end of `input_ids`, all blocks before it being known."""
+        """Logits of the block at the end of `input_ids`; all blocks before it are filled."""
         rows, length = input_ids.shape
         block = self.spec.block or length
         if length % block:
             raise ModelError(
-                f"{self.spec.name} attends in blocks of {block}, and the pipeline's end at "
-                f"{length}; call it with block_length={block}"
+                f"{self.spec.name} attends in blocks of {block}, but the pipeline's input has "
+                f"{length} positions; call the pipeline with block_length={block}"
             )
         if attention_mask is not None and _padded(attention_mask):
             raise ModelError(
-                "the rows are padded to one length, which this model cannot leave out; give the "
-                "pipeline prompts of one length"
+                "the prompts are padded, and this model cannot mask padding out; give the "
+                "pipeline prompts of equal length"
             )
         tokens = input_ids.cpu()
         places = torch.arange(length - block, length)
@@ -69,16 +69,16 @@ class PipelineModel(nn.Module):
         rows, length = tokens.shape
         masked = tokens == self.spec.mask_id
         whole = torch.full((rows,), length)
-        keys = tuple(next(_KEYS) for _ in range(rows))  # never known again: caches keep nothing
+        keys = tuple(next(_KEYS) for _ in range(rows))  # new keys: caches keep nothing
         return Canvas(tokens, whole, masked, ~masked, whole - block, whole, keys)
 
 
 def _padded(attention_mask: Tensor) -> bool:
-    """Whether something is left out before something that is seen."""
-    seen = attention_mask.long()
-    return not bool(seen[:, 0].all()) or bool((seen.diff(dim=-1) > 0).any())
+    """Whether a masked position comes before a visible one."""
+    visible = attention_mask.long()
+    return not bool(visible[:, 0].all()) or bool((visible.diff(dim=-1) > 0).any())
 
 
 def _cells(rows: int, places: Tensor) -> tuple[Tensor, Tensor]:
-    """All these places of all rows."""
+    """Row and position of each cell: all `places` of each row."""
     return torch.arange(rows).repeat_interleave(len(places)), places.repeat(rows)

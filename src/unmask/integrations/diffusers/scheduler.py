@@ -1,18 +1,15 @@
-"""A scheduler for diffusers' LLaDA2Pipeline that commits what a rule chooses."""
+"""A scheduler for diffusers' LLaDA2Pipeline that commits the tokens a rule chooses."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from unmask.decoding.request import Settings
-from unmask.decoding.sampling import Sampling
 from unmask.errors import RequestError
+from unmask.integrations.block_options import BlockOptions
 from unmask.integrations.blocks import Blocks, Seat
-from unmask.integrations.options import Options
 
 try:
     from diffusers import BlockRefinementScheduler
@@ -20,17 +17,18 @@ try:
     from diffusers.schedulers.scheduling_block_refinement import BlockRefinementSchedulerOutput
 except ImportError as error:
     raise RequestError(
-        f"diffusers with its LLaDA2Pipeline is not here ({error}); pip install 'unmask[diffusers]'"
+        f"cannot import LLaDA2Pipeline from diffusers ({error}); pip install 'unmask[diffusers]'"
     ) from None
 
 
 class UnmaskScheduler(BlockRefinementScheduler):  # type: ignore[misc]
-    """Any rule in the place of commit-by-confidence; blocks are refined as the pipeline likes.
+    """Commits by a rule instead of by confidence; the pipeline still walks the blocks.
 
-    The pipeline's `threshold` and `minimal_topk` are not read: what to commit is the rule's to say.
-    Its `num_inference_steps` is the most forwards that a block takes, `temperature`, `top_p`,
-    `top_k` and `sampling_method` draw as they do there, and `editing_threshold` rewrites committed
-    tokens. A filled block takes no further forward unless it may be edited.
+    The pipeline's `threshold` and `minimal_topk` are ignored, because the rule decides what to
+    commit. `num_inference_steps` is the most forwards that a block takes. `temperature`, `top_p`,
+    `top_k` and `sampling_method` draw tokens, and `editing_threshold` rewrites committed tokens,
+    as in the pipeline's own scheduler. A filled block takes no further forward unless it may be
+    edited.
     """
 
     @register_to_config  # type: ignore[untyped-decorator]
@@ -51,9 +49,9 @@ class UnmaskScheduler(BlockRefinementScheduler):  # type: ignore[misc]
             block_length, num_inference_steps, threshold, editing_threshold, minimal_topk
         )
         given = {"rule": rule, "eos": eos, "allow_mask": allow_mask}
-        self.options = Options.read(given if eos_id is None else {**given, "eos_id": eos_id})
-        self._known: dict[tuple[int, Settings], Blocks] = {}
-        self._seats: list[Seat] = []  # of the rows of the pipeline's batch
+        self.options = BlockOptions.read(given if eos_id is None else {**given, "eos_id": eos_id})
+        self._blocks: Blocks | None = None  # of the last options
+        self._seats: list[Seat] = []  # one per row of the pipeline's batch
         self._seeds: list[int] = []
         self._left = torch.empty(0, dtype=torch.bool)  # [B] which blocks have masks
 
@@ -75,15 +73,14 @@ class UnmaskScheduler(BlockRefinementScheduler):  # type: ignore[misc]
         generator: torch.Generator | None = None,
         return_dict: bool = True,
     ) -> Any:
-        """Decide once on the blocks of all rows, after a forward; the first of a block is 0."""
+        """Decide once on the blocks of all rows; `timestep` is 0 in a block's first forward."""
         if mask_token_id is None:
-            raise RequestError("a rule decides on masks; give mask_token_id")
+            raise RequestError("mask_token_id is missing; a rule needs it to know the masks")
         drawn = 0.0 if sampling_method == "greedy" else temperature
-        settings = self._settings(drawn, top_p, top_k)
-        blocks = self._blocks(mask_token_id, settings)
+        blocks = self._blocks_of(mask_token_id, self._options(drawn, top_p, top_k))
         if int(timestep) == 0 or len(self._seats) != len(sample):
             self._seats = [Seat() for _ in sample]
-            self._seeds = _seeds(len(sample), settings, generator)
+            self._seeds = _seeds(len(sample), blocks.options, generator)
         after = blocks.step(sample.cpu(), model_output, self._seats, self._seeds).to(sample)
         committed = after != sample
         guess, confidence = _likeliest(model_output)
@@ -96,11 +93,11 @@ class UnmaskScheduler(BlockRefinementScheduler):  # type: ignore[misc]
                 editable &= ~prompt_mask
             edited = editable & (guess != sample) & (confidence > editing_threshold)
             after = torch.where(edited, guess, after)
-            self._tell(after, edited)
+            self._record_edits(after, edited)
         self._left = (after == mask_token_id).any(-1)
         sampled = torch.where(committed, after, guess)
-        found = (after, committed, edited, sampled, confidence, model_output)
-        return BlockRefinementSchedulerOutput(*found) if return_dict else found
+        output = (after, committed, edited, sampled, confidence, model_output)
+        return BlockRefinementSchedulerOutput(*output) if return_dict else output
 
     def check_block_should_continue(
         self,
@@ -112,7 +109,7 @@ class UnmaskScheduler(BlockRefinementScheduler):  # type: ignore[misc]
         max_post_steps: int,
         finished: Tensor,
     ) -> bool:
-        """Whether the block needs another forward: for its masks, or to be edited."""
+        """Whether the block needs another forward, for its masks or for edits."""
         if bool((self._left & ~finished).any()):
             return step_idx < int(self.num_inference_steps)
         if not editing_enabled:
@@ -128,24 +125,22 @@ class UnmaskScheduler(BlockRefinementScheduler):  # type: ignore[misc]
         )
         return more
 
-    def _settings(self, temperature: float, top_p: float | None, top_k: int | None) -> Settings:
-        """How this call of the pipeline decodes."""
-        sampling = Sampling()
-        if temperature:
-            top_p, top_k = 1.0 if top_p is None else top_p, top_k or 0
-            sampling = Sampling(temperature, top_p, top_k, tempered=self.config.tempered)
-        steps = int(self.num_inference_steps)
-        return replace(self.options.settings, sampling=sampling, steps=steps)
+    def _options(self, temperature: float, top_p: float | None, top_k: int | None) -> BlockOptions:
+        """The options of this call of the pipeline."""
+        options = self.options.changed(steps=int(self.num_inference_steps))
+        if not temperature:
+            return options
+        tempered = self.config.tempered
+        return options.changed(temperature=temperature, top_p=top_p, top_k=top_k, tempered=tempered)
 
-    def _blocks(self, mask_id: int, settings: Settings) -> Blocks:
-        key = (mask_id, settings)
-        if key not in self._known:
-            options = replace(self.options, settings=settings)
-            self._known = {key: Blocks(options, mask_id, "the model of the pipeline")}
-        return self._known[key]
+    def _blocks_of(self, mask_id: int, options: BlockOptions) -> Blocks:
+        blocks = self._blocks
+        if blocks is None or (blocks.mask_id, blocks.options) != (mask_id, options):
+            blocks = self._blocks = Blocks(options, mask_id, "the model of the pipeline")
+        return blocks
 
-    def _tell(self, after: Tensor, edited: Tensor) -> None:
-        """Let the rows know of edits, so that they do not take their block for another."""
+    def _record_edits(self, after: Tensor, edited: Tensor) -> None:
+        """Copy edits into the rows' state; otherwise they would look like new blocks."""
         rows = zip(self._seats, after.cpu(), edited.cpu(), strict=True)
         for seat, tokens, changed in rows:
             known = seat.tokens()
@@ -153,17 +148,17 @@ class UnmaskScheduler(BlockRefinementScheduler):  # type: ignore[misc]
                 known[changed] = tokens[changed]
 
 
-def _seeds(count: int, settings: Settings, generator: torch.Generator | None) -> list[int]:
-    """A number for each block, drawn from the generator only if the block draws from it."""
-    if not settings.sampling.draws and not settings.rule.needs.draws:
+def _seeds(count: int, options: BlockOptions, generator: torch.Generator | None) -> list[int]:
+    """A seed for each block; the generator is used only if tokens or the rule are random."""
+    if not options.draws:
         return [0] * count
     device = "cpu" if generator is None else generator.device
     drawn = torch.randint(2**62, (count,), generator=generator, device=device)
-    found: list[int] = drawn.tolist()
-    return found
+    seeds: list[int] = drawn.tolist()
+    return seeds
 
 
 def _likeliest(logits: Tensor) -> tuple[Tensor, Tensor]:
-    """The likeliest token of every position and its probability: [B, W, V] -> [B, W] each."""
+    """The likeliest token of each position and its probability: [B, W, V] -> [B, W] each."""
     most, token = logits.float().max(-1)
     return token, (most - logits.float().logsumexp(-1)).exp()

@@ -1,12 +1,12 @@
-"""lm-evaluation-harness: a model class `unmask` for lm_eval, and a launcher for its command line.
+"""lm-evaluation-harness: the model class `unmask` and a launcher for the command line of lm_eval.
 
-Importing this registers the class; it needs the extra `lm-eval`.
+Importing this package registers the class. It needs the extra `lm-eval`.
 """
 
 from unmask.errors import RequestError
 
 try:
-    import lm_eval.models  # noqa: F401  (first: the harness fills its registry only if it is empty)
+    import lm_eval.models  # noqa: F401  (first: lm_eval fills its registry only if it is empty)
 except ImportError as error:
     missing = (error.name or "lm_eval").partition(".")[0]
     raise RequestError(

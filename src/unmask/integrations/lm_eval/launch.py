@@ -1,4 +1,4 @@
-"""lm_eval's own command line, with `unmask` among its models."""
+"""Runs the command line of lm_eval with `unmask` among its models."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ BATCH_SIZE = 8
 
 
 def launch(arguments: Sequence[str]) -> None:
-    """Hand all arguments over to lm_eval; `run` is its command where none is named."""
+    """Pass all arguments to lm_eval; its command is `run` if the first argument is an option."""
     words = list(arguments)
     if words and words[0].startswith("-") and words[0] not in ("-h", "--help"):
         words.insert(0, "run")
     setup_logging()
     harness = HarnessCLI()
-    with _replaced(sys, "argv", ["lm-eval", *words]):  # where it reads from
+    with _replaced(sys, "argv", ["lm-eval", *words]):  # lm_eval parses sys.argv
         options = harness.parse_args()
     manager = lm_eval.tasks.TaskManager
     if options.command == "run":
-        said = {**_config(options), **{k: v for k, v in vars(options).items() if v is not None}}
-        _fill(options, said)
-        if _only_own(said.get("tasks"), said.get("include_path")):
+        values = {**_config(options), **{k: v for k, v in vars(options).items() if v is not None}}
+        _fill(options, values)
+        if _only_own(values.get("tasks"), values.get("include_path")):
             manager = partial(manager, include_defaults=False)
     try:
         with (
@@ -54,11 +54,11 @@ def launch(arguments: Sequence[str]) -> None:
             raise RequestError(str(error).strip()) from None
         raise
     finally:
-        Ranks.part()
+        Ranks.leave()
 
 
 def _config(options: Namespace) -> dict[str, Any]:
-    """What the file of --config says."""
+    """The options in the file of --config."""
     if options.config is None:
         return {}
     try:
@@ -67,36 +67,36 @@ def _config(options: Namespace) -> dict[str, Any]:
         raise RequestError(f"--config: {error}") from None
 
 
-def _fill(options: Namespace, said: Mapping[str, Any]) -> None:
-    """Defaults of ours where neither the command line nor its config file says anything."""
-    if isinstance(said.get("model_args"), str):  # a file's, which lm_eval would cut at every comma
-        options.model_args = key_val_to_dict(said["model_args"])
-    if said.get("model", NAME) != NAME:
+def _fill(options: Namespace, values: Mapping[str, Any]) -> None:
+    """Set our defaults for options that neither the command line nor the config file gives."""
+    if isinstance(values.get("model_args"), str):  # from a file: lm_eval would split every comma
+        options.model_args = key_val_to_dict(values["model_args"])
+    if values.get("model", NAME) != NAME:
         return
-    ours = {
+    defaults = {
         "model": NAME,
         "device": "cuda" if torch.cuda.is_available() else "cpu",
         "batch_size": BATCH_SIZE,
     }
-    for name, value in ours.items():
-        if name not in said:
+    for name, value in defaults.items():
+        if name not in values:
             setattr(options, name, value)
 
 
 def _only_own(tasks: str | Sequence[str] | None, folder: str | None) -> bool:
-    """Whether every task is a plain one, from a file or from --include_path.
+    """Whether every task is a single task from a YAML file or from --include_path.
 
-    Then lm_eval's own thousands, which take ten seconds to minutes to read, are left out; it has
-    no option for that.
+    The tasks that lm_eval ships are then not read, which saves ten seconds or more. lm_eval has
+    no option for this.
     """
     listed = [tasks] if isinstance(tasks, str) else tasks or ()
     names = [name for words in listed for name in str(words).split(",") if name]
     known: dict[str, Any] = {}
     if folder is not None:
         known = lm_eval.tasks.TaskManager(include_path=folder, include_defaults=False).task_index
-    found = [_file(name) if name.endswith(".yaml") else known.get(name) for name in names]
+    entries = [_file(name) if name.endswith(".yaml") else known.get(name) for name in names]
     plain = (Kind.TASK, Kind.PY_TASK)
-    return bool(found) and all(entry is not None and entry.kind in plain for entry in found)
+    return bool(entries) and all(entry and entry.kind in plain for entry in entries)
 
 
 def _file(name: str) -> Any:
@@ -105,14 +105,14 @@ def _file(name: str) -> Any:
 
 
 def _about_options(error: Exception) -> bool:
-    """Whether lm_eval's reading of its options raised it."""
+    """Whether the error was raised while lm_eval checked its options."""
     *_, (frame, _) = walk_tb(error.__traceback__)
     return bool(frame.f_globals.get("__name__") == EvaluatorConfig.__module__)
 
 
 @contextmanager
 def _replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
-    """For the time of a call, what lm_eval looks up by name is ours."""
+    """Replace an attribute that lm_eval looks up by name, inside the `with` block."""
     missing = object()
     before = vars(owner).get(name, missing)
     setattr(owner, name, value)

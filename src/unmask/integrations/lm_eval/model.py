@@ -19,53 +19,53 @@ from unmask import __version__
 from unmask.decoding.loop import longest_first
 from unmask.decoding.request import prompt_request
 from unmask.errors import RequestError
-from unmask.integrations.lm_eval.generation import Ask, Generation, generations
-from unmask.integrations.lm_eval.options import Options, Wanted
+from unmask.integrations.lm_eval.generation import GeneratedText, TextRequest, generations
+from unmask.integrations.lm_eval.options import GenerationArguments, ModelArguments
 from unmask.integrations.lm_eval.ranks import Ranks
-from unmask.studies.likelihood import Pair, log_likelihoods, would_write
-from unmask.text.jsonl import sha_of
+from unmask.models.fingerprint import sha_of
+from unmask.studies.likelihood import Continuation, log_likelihoods, would_write
 
 log = logging.getLogger(__name__)
-IGNORED = ("max_batch_size", "trust_remote_code")  # lm_eval says them to every model
-LONGEST = 2048  # of a window of a long text, where the model has no longest
+IGNORED = ("max_batch_size", "trust_remote_code")  # lm_eval passes them to every model
+LONGEST = 2048  # tokens of a window of a long text, if the model names no context length
 
 
 @register_model("unmask")
 class UnmaskLM(TemplateLM):  # type: ignore[misc]
-    """A masked diffusion model with a decoding rule; the arguments are those of `Options`."""
+    """A masked diffusion model with a decoding rule; `ModelArguments` has the arguments."""
 
-    def __init__(self, **given: Any) -> None:
+    def __init__(self, **arguments: Any) -> None:
         super().__init__()
         self.ranks = Ranks.here()
-        given = {name: value for name, value in given.items() if name not in IGNORED}
-        options = Options.of(given)
+        known = {name: value for name, value in arguments.items() if name not in IGNORED}
+        options = ModelArguments.of(known)
         self.options = replace(options, device=self.ranks.device(options.device))
-        self.job = self.options.job()
-        self.tokenizer = self.job.shape.tokenizer
-        self.max_length = self.options.max_length or self.job.shape.context
+        self.session = self.options.session()
+        self.tokenizer = self.session.tokenizer
+        self.max_length = self.options.max_length or self.session.context
         self._rank, self._world_size = self.ranks.rank, self.ranks.size
-        self._device = self.job.device
-        self.model = self.job.load()
+        self._device = self.session.device
+        self.model = self.session.model()
 
     @classmethod
     def create_from_arg_string(
         cls, arg_string: str, additional_config: dict[str, Any] | None = None
     ) -> UnmaskLM:
-        """As the command line reads it: the commas inside a rule's brackets are the rule's."""
+        """Parse `a=1,b=2` like the command line, where a rule may hold commas in its brackets."""
         return cls.create_from_arg_obj(key_val_to_dict(arg_string), additional_config)  # type: ignore[no-any-return]
 
-    # What identifies it.
+    # Identity.
 
     def get_model_info(self) -> dict[str, Any]:
-        """For the results: everything that texts and likelihoods depend on."""
+        """What lm_eval writes into the results: everything that texts and likelihoods depend on."""
         return {"unmask": self.settings}
 
     @property
     def settings(self) -> dict[str, Any]:
-        """All that a response depends on but the request, and its fingerprint `sha`."""
+        """Everything that a response depends on besides the request, and its fingerprint `sha`."""
         record = {
-            **self.job.settings_record,
-            "weights": self.job.weights,
+            **self.session.settings_record(self.session.format()),
+            "weights": self.session.weights,
             "mc_num": self.options.mc_num,
             "check_greedy": self.options.check_greedy,
             "max_length": self.max_length,
@@ -74,16 +74,16 @@ class UnmaskLM(TemplateLM):  # type: ignore[misc]
         return {**record, "sha": sha_of(record)}
 
     def set_cache_hook(self, cache_hook: Any) -> None:
-        """Keep the responses of each setting in a table of its own.
+        """Keep the cached responses of each setting in a separate table.
 
-        The harness looks responses up by the request alone, so that one file would serve a sweep's
-        every setting with the texts of its first.
+        lm_eval looks responses up by the request alone. Without this, a sweep that uses one cache
+        file would get the texts of its first setting for all others.
         """
         if cache_hook.dbdict is not None:
             from sqlitedict import SqliteDict
 
             table = f"unmask-{self.settings['sha']}"
-            SqliteDict(cache_hook.dbdict.filename, tablename=table).close()  # makes it
+            SqliteDict(cache_hook.dbdict.filename, tablename=table).close()  # creates the table
             cache_hook.dbdict.tablename = table
         super().set_cache_hook(cache_hook)
 
@@ -91,34 +91,34 @@ class UnmaskLM(TemplateLM):  # type: ignore[misc]
 
     @property
     def eot_token_id(self) -> int:
-        end = self.job.shape.spec.eos_id
+        end = self.session.spec.eos_id
         assert end is not None  # every checkpoint names one
         return end
 
     @property
     def prefix_token_id(self) -> int:
-        """What stands before a text that has nothing before it."""
-        found: int | None = self.tokenizer.token_id("bos_token")
-        return self.eot_token_id if found is None else found
+        """The token before a text without context: BOS, or EOS if the model has no BOS."""
+        bos: int | None = self.tokenizer.token_id("bos_token")
+        return self.eot_token_id if bos is None else bos
 
     def tok_encode(
         self, string: str, add_special_tokens: bool | None = None, **kwargs: Any
     ) -> list[int]:
-        """Token ids; special tokens are those that the text spells out."""
+        """Token ids; no special tokens are added to those in the text."""
         ids: list[int] = self.tokenizer.encode(string)
         return ids
 
     @property
     def tokenizer_name(self) -> str:
-        """For the harness's cache of prompts."""
-        return f"{self.job.shape.folder.resolve().name}-{self.job.weights}"
+        """The key of this tokenizer in lm_eval's cache of prompts."""
+        return f"{self.session.spec.name}-{self.session.weights}"
 
     def chat_template(self, chat_template: bool | str = False) -> str | None:
-        """The model's template; it has one or none."""
+        """The model's chat template, or None if it is not asked for."""
         if isinstance(chat_template, str):
             raise RequestError(
-                f"--apply_chat_template {chat_template}: templates have no names here; give the "
-                "option without one"
+                f"--apply_chat_template {chat_template}: a model has one template without a name; "
+                "give the option without a value"
             )
         if chat_template and self.tokenizer.template is None:
             raise RequestError(
@@ -130,66 +130,67 @@ class UnmaskLM(TemplateLM):  # type: ignore[misc]
     def apply_chat_template(
         self, chat_history: list[dict[str, str]], add_generation_prompt: bool = True
     ) -> str:
-        """A chat as text; without the generation prompt, its last message is to be continued."""
+        """A chat as text; without the generation prompt it ends in the last message."""
         if add_generation_prompt:
             return str(self.tokenizer.render(chat_history))
         *before, last = chat_history
         return str(self.tokenizer.render(before)) + last["content"]
 
-    # The three kinds of requests.
+    # Requests of three kinds.
 
     def generate_until(self, requests: Sequence[Any], disable_tqdm: bool = False) -> list[str]:
         """Texts up to their stop strings, in order; the longest canvases are decoded first."""
-        seen: Counter[str] = Counter()
-        asks = []
+        repeats: Counter[str] = Counter()
+        wanted = []
         for request in requests:
-            context, given = request.args
-            self._check_repeats(request, given)
-            same = sha_of([context, str(given)])
-            asks.append(self._ask(context, given, seen[same]))
-            seen[same] += 1
-        order = longest_first([len(ask.request.canvas) for ask in asks])
-        texts: dict[int, Generation] = {}
-        with self._bar(len(asks), "generate_until", disable_tqdm) as bar:
-            chosen = [asks[number] for number in order]
+            context, arguments = request.args
+            self._check_repeats(request, arguments)
+            same = sha_of([context, str(arguments)])
+            wanted.append(self._text_request(context, arguments, repeats[same]))
+            repeats[same] += 1
+        order = longest_first([len(text.request.canvas) for text in wanted])
+        texts: dict[int, GeneratedText] = {}
+        with self._bar(len(wanted), "generate_until", disable_tqdm) as bar:
+            ordered = [wanted[number] for number in order]
             size = self.options.batch_size
-            for key, text in generations(self.model, self.tokenizer, chosen, size):
+            for key, text in generations(self.model, self.tokenizer, ordered, size):
                 texts[order[key]] = text
                 self.cache_hook.add_partial("generate_until", requests[order[key]].args, text)
                 bar.update()
-        return [texts[number] for number in range(len(asks))]
+        return [texts[number] for number in range(len(wanted))]
 
-    def _ask(self, context: str, given: dict[str, Any], repeat: int) -> Ask:
-        """A request as a canvas; its seed depends on its text and on which repeat it is alone."""
-        wanted = Wanted.of(self.job, given)
-        length, settings, spec = wanted.decoding.length, wanted.decoding.settings, self.model.spec
-        if self.options.length not in (None, length):
-            said = (
-                f"the task asks for {length} tokens, not for the {self.options.length} of "
-                "model_args; --gen_kwargs max_gen_toks=N overrules both"
+    def _text_request(self, context: str, arguments: dict[str, Any], repeat: int) -> TextRequest:
+        """The canvas of a request; its seed depends only on its text and the repeat's number."""
+        wanted = GenerationArguments.of(self.session, arguments)
+        length, settings, spec = wanted.resolved.length, wanted.resolved.settings, self.model.spec
+        usual = self.options.decoding.length
+        if usual not in (None, length):
+            warning_once(
+                log,
+                f"the task asks for {length} tokens, which replaces length={usual} "
+                "of model_args; --gen_kwargs max_gen_toks=N replaces both",
             )
-            warning_once(log, said)
         ids = self._fitting(self.tok_encode(context) or [self.prefix_token_id], length)
-        seed = int(sha_of([self.options.seed, context, repeat])[:12], 16)
-        return Ask(prompt_request(spec, ids, length, settings, seed), wanted.until)
+        seed = int(sha_of([(self.options.decoding.seed or 0), context, repeat])[:12], 16)
+        return TextRequest(prompt_request(spec, ids, length, settings, seed), wanted.until)
 
-    def _check_repeats(self, request: Any, given: dict[str, Any]) -> None:
-        cached = self.cache_hook.dbdict is not None and not given.get("do_sample")
-        if cached and (request.repeats or 1) > 1 and given.get("temperature"):
+    def _check_repeats(self, request: Any, arguments: dict[str, Any]) -> None:
+        cached = self.cache_hook.dbdict is not None and not arguments.get("do_sample")
+        if cached and (request.repeats or 1) > 1 and arguments.get("temperature"):
             raise RequestError(
-                f"--use_cache would serve one text for all {request.repeats} repeats; say "
-                "do_sample=True in --gen_kwargs, or leave the cache out"
+                f"--use_cache would return one text for all {request.repeats} repeats; give "
+                "--gen_kwargs do_sample=True, or leave --use_cache out"
             )
 
     def _fitting(self, ids: list[int], length: int) -> list[int]:
-        """A context that leaves room for `length` more: its end, as the harness does it."""
+        """The end of a context that leaves room for `length` tokens, as lm_eval cuts it."""
         if self.max_length is None:
             return ids
         room = self.max_length - length
         if room < 1:
             raise RequestError(
-                f"{length} tokens leave no room for a prompt within the {self.max_length} that "
-                f"{self.options.pretrained} was made for; ask for fewer, or give max_length"
+                f"{length} tokens leave no room for a prompt in the context of {self.max_length} "
+                f"tokens of {self.options.pretrained}; ask for fewer, or give max_length"
             )
         if len(ids) > room:
             warning_once(log, f"prompts longer than {room} tokens lose their beginning")
@@ -198,54 +199,56 @@ class UnmaskLM(TemplateLM):  # type: ignore[misc]
     def _loglikelihood_tokens(
         self, requests: Sequence[tuple[tuple[str, str], list[int], list[int]]], **kwargs: Any
     ) -> list[tuple[float, bool]]:
-        """Log-likelihoods by LLaDA's estimator, and whether the rule would write just that."""
+        """Log-likelihoods by LLaDA's estimator, and whether the rule would write the target."""
         pairs = [
-            Pair(self._fitting(context, len(target)), target) for _, context, target in requests
+            Continuation(self._fitting(context, len(target)), target)
+            for _, context, target in requests
         ]
-        found: dict[int, tuple[float, bool]] = {}
+        answers: dict[int, tuple[float, bool]] = {}
         order = longest_first([len(pair.prefix) + len(pair.target) for pair in pairs])
-        chosen = [pairs[number] for number in order]
-        greedy = self._written(chosen)
+        ordered = [pairs[number] for number in order]
+        greedy = self._written(ordered)
         with self._bar(len(pairs), "loglikelihood", bool(kwargs.get("disable_tqdm"))) as bar:
-            for number, value, same in zip(order, self._estimates(chosen), greedy, strict=True):
-                found[number] = value, same
-                self.cache_hook.add_partial("loglikelihood", requests[number][0], found[number])
+            for number, value, same in zip(order, self._estimates(ordered), greedy, strict=True):
+                answers[number] = value, same
+                self.cache_hook.add_partial("loglikelihood", requests[number][0], answers[number])
                 bar.update()
-        return [found[number] for number in range(len(pairs))]
+        return [answers[number] for number in range(len(pairs))]
 
     def loglikelihood_rolling(
         self, requests: Sequence[Any], disable_tqdm: bool = False
     ) -> list[float]:
-        """Log-likelihoods of whole texts, in windows of the model's longest where they are long."""
+        """Log-likelihoods of whole texts; long ones are cut into windows of the context length."""
         windows = [self._windows(request.args[0]) for request in requests]
         values = self._estimates([pair for pairs in windows for pair in pairs])
-        found = []
+        sums = []
         with self._bar(len(requests), "loglikelihood_rolling", disable_tqdm) as bar:
             for request, pairs in zip(requests, windows, strict=True):
-                found.append(float(sum(next(values) for _ in pairs)))
-                self.cache_hook.add_partial("loglikelihood_rolling", request.args, found[-1])
+                sums.append(float(sum(next(values) for _ in pairs)))
+                self.cache_hook.add_partial("loglikelihood_rolling", request.args, sums[-1])
                 bar.update()
-        return found
+        return sums
 
-    def _windows(self, text: str) -> list[Pair]:
+    def _windows(self, text: str) -> list[Continuation]:
         ids, longest = self.tok_encode(text), (self.max_length or LONGEST) - 1
         windows = get_rolling_token_windows(ids, self.prefix_token_id, longest, 1)
-        return [Pair(*make_disjoint_window(window)) for window in windows]
+        return [Continuation(*make_disjoint_window(window)) for window in windows]
 
-    def _estimates(self, pairs: Sequence[Pair]) -> Iterator[float]:
-        if self.options.cache != "none":
+    def _estimates(self, pairs: Sequence[Continuation]) -> Iterator[float]:
+        if self.options.decoding.cache not in (None, "none"):
             raise RequestError(
-                f"cache={self.options.cache} is for texts; a likelihood looks at every canvas "
-                "anew: leave the cache out"
+                f"cache={self.options.decoding.cache} works for generated texts only, not for "
+                "likelihoods; leave cache out"
             )
-        options = self.options
-        return log_likelihoods(self.model, pairs, options.mc_num, options.seed, options.batch_size)
+        options, seed = self.options, self.options.decoding.seed or 0
+        return log_likelihoods(self.model, pairs, options.mc_num, seed, options.batch_size)
 
-    def _written(self, pairs: Sequence[Pair]) -> list[bool]:
+    def _written(self, pairs: Sequence[Continuation]) -> list[bool]:
         if not self.options.check_greedy:
             return [False] * len(pairs)
-        options = self.options
-        return would_write(self.model, pairs, self.job.settings, options.seed, options.batch_size)
+        resolved = self.session.resolve()
+        size = self.options.batch_size
+        return would_write(self.model, pairs, resolved.settings, resolved.seed, size)
 
     def _bar(self, total: int, kind: str, quiet: bool) -> Any:
         return tqdm(total=total, desc=f"unmask {kind}", disable=quiet or self.rank != 0)

@@ -1,13 +1,13 @@
-"""SGLang with our rules: the function that its entry point group `sglang.srt.plugins` calls."""
+"""SGLang: registers our algorithm through the entry point group `sglang.srt.plugins`."""
 
 from __future__ import annotations
 
-NAME = "Unmask"  # of the algorithm, for --dllm-algorithm
+NAME = "Unmask"  # for --dllm-algorithm
 OTHERS = ("block_size",)  # keys of --dllm-algorithm-config that SGLang reads itself
 
 
 def register() -> None:
-    """Put the algorithm into SGLang's table, in each of its processes."""
+    """Add the algorithm to SGLang's table; SGLang calls this in each of its processes."""
     from sglang.srt.dllm.algorithm import algo_name_to_cls
 
     from unmask.integrations.sglang.algorithm import Unmask

@@ -1,4 +1,4 @@
-"""An algorithm of SGLang's dLLM framework that commits what a rule chooses."""
+"""The algorithm for SGLang's dLLM framework; it commits the tokens that a rule chooses."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from typing import Any
 
 from torch import Tensor
 
-from unmask.decoding.request import MOST
+from unmask.decoding.options import MOST
 from unmask.errors import RequestError
+from unmask.integrations.block_options import BlockOptions
 from unmask.integrations.blocks import Blocks, Seat
-from unmask.integrations.options import Options
 from unmask.integrations.sglang import OTHERS
 
 try:
     from sglang.srt.dllm.algorithm.base import DllmAlgorithm
 except ImportError as error:
     raise RequestError(
-        f"SGLang's dLLM framework is not here ({error}); pip install 'unmask[sglang]'"
+        f"cannot import SGLang's dLLM framework ({error}); pip install 'unmask[sglang]'"
     ) from None
 
 
 class Unmask(DllmAlgorithm):  # type: ignore[misc]
-    """Any rule on SGLang's blocks, synchronous or first done, first out.
+    """Runs a rule on SGLang's blocks, in its synchronous and its first-done-first-out mode.
 
-    A request's step state is a `Seat`: the distributions of its last forward, copied out of the
-    engine's buffers, and whatever else the rule counts. With tensor parallelism every rank
-    has the same logits and so decides the same.
+    The step state of a request is a `Seat`. It holds the distributions of the last forward,
+    copied from the engine's buffers, and the counters of the rule. With tensor parallelism every
+    rank has the same logits, so every rank makes the same decision.
     """
 
     def __init__(self, config: Any) -> None:
@@ -38,19 +38,19 @@ class Unmask(DllmAlgorithm):  # type: ignore[misc]
 
     @classmethod
     def configure_server_args(cls, server_args: Any) -> None:
-        """Read the file before anything is loaded, so that a mistake in it is seen at once."""
+        """Check the file before SGLang loads the model."""
         read(_yaml(server_args.dllm_algorithm_config))
 
     def init_step_state(self, forward_batch: Any) -> list[Any]:
-        """An empty seat for each request."""
+        """A new state for each request."""
         return [Seat() for _ in range(forward_batch.batch_size)]
 
     def max_steps(self, block_size: int) -> int:
-        """No bound of its own: a row that stops committing is an error of the rule."""
+        """No limit for SGLang; our loop raises if a rule stops committing."""
         return MOST
 
     def step(self, forward_batch: Any, full_logits: Tensor, states: list[Any]) -> list[bool]:
-        """Decide once; says which blocks had no masks, so that this forward kept their final KV."""
+        """Decide once; True for blocks without masks, whose final KV this forward stored."""
         shape = (forward_batch.batch_size, self.block_size)
         tokens = forward_batch.input_ids.view(shape).cpu().long()
         fixed = getattr(forward_batch, "dllm_prompt_mask", None)  # not in 0.5.20
@@ -61,28 +61,29 @@ class Unmask(DllmAlgorithm):  # type: ignore[misc]
             return done
         logits = full_logits.view(*shape, full_logits.shape[-1])
         after = self.blocks.step(tokens, logits, states, self._seeds(forward_batch), fixed)
-        forward_batch.input_ids.copy_(after.view(-1))  # in place: CUDA graphs know the address
+        forward_batch.input_ids.copy_(after.view(-1))  # in place: CUDA graphs hold this address
         return done
 
     def _seeds(self, forward_batch: Any) -> list[int]:
-        """One number per block, the same on all ranks: of the seed, or the request, and the place.
+        """A seed per block from the option `seed`, else the request's id, and the block's position.
 
-        Draws are never repeated along a text; with a seed, equal prompts get equal answers.
+        All ranks get the same numbers, and the blocks of a text get different ones. With the
+        option `seed`, equal prompts get equal answers.
         """
-        settings = self.options.settings
-        if not settings.sampling.draws and not settings.rule.needs.draws:
+        if not self.options.draws:
             return [0] * forward_batch.batch_size
         starts = forward_batch.positions.view(-1, self.block_size)[:, 0].tolist()
-        names: list[object] = [self.options.seed] * len(starts)
-        if self.options.seed is None and getattr(forward_batch, "rids", None):
+        seed = self.options.decoding.seed
+        names: list[object] = [seed] * len(starts)
+        if seed is None and getattr(forward_batch, "rids", None):
             names = list(forward_batch.rids)
         return [_number(f"{name} {start}") for name, start in zip(names, starts, strict=True)]
 
 
-def read(config: Mapping[str, Any] | None) -> Options:
+def read(config: Mapping[str, Any] | None) -> BlockOptions:
     """The options in the file of --dllm-algorithm-config."""
     try:
-        return Options.read(config or {}, OTHERS)
+        return BlockOptions.read(config or {}, OTHERS)
     except ValueError as error:
         raise RequestError(f"--dllm-algorithm-config: {error}") from None
 
@@ -93,15 +94,15 @@ def _yaml(path: str | None) -> Mapping[str, Any]:
     import yaml
 
     try:
-        found = yaml.safe_load(Path(path).read_text())
+        mapping = yaml.safe_load(Path(path).read_text())
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         reason = " ".join(str(error).split())
         raise RequestError(f"--dllm-algorithm-config {path}: {reason}") from None
-    if not isinstance(found, dict):
-        raise RequestError(f"--dllm-algorithm-config {path}: must be a mapping, got {found!r}")
-    return found
+    if not isinstance(mapping, dict):
+        raise RequestError(f"--dllm-algorithm-config {path}: must be a mapping, got {mapping!r}")
+    return mapping
 
 
 def _number(text: str) -> int:
-    """A text as a number in [0, 2^63), the same in every process."""
+    """A hash of the text in [0, 2^63), the same in every process."""
     return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "big") >> 1

@@ -1,4 +1,4 @@
-"""A rule as the file of --dllm-algorithm-config, and the commands that serve with it."""
+"""Writes a rule as the file of --dllm-algorithm-config, and the commands that use it."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from unmask.decoding.options import DecodingOptions
 from unmask.errors import ModelError
-from unmask.integrations.options import Options
+from unmask.integrations.block_options import BlockOptions
 from unmask.integrations.sglang import NAME, OTHERS
 from unmask.models.describe import Description
-from unmask.rules.rule import Rule
 
 
 @dataclass(frozen=True)
-class Served:
-    """A family that SGLang decodes in blocks; it knows these two numbers by the architecture."""
+class ServedFamily:
+    """A family that SGLang decodes in blocks; SGLang fixes both numbers by the architecture."""
 
     example: str
     block: int
@@ -26,51 +26,54 @@ class Served:
 
 
 SERVED = {
-    "LLaDA2MoeModelLM": Served("inclusionAI/LLaDA2.0-mini", 32, 156895),
-    "SDARForCausalLM": Served("JetLM/SDAR-4B-Chat", 4, 151669),
-    "SDARMoeForCausalLM": Served("JetLM/SDAR-30B-A3B-Chat", 4, 151669),
+    "LLaDA2MoeModelLM": ServedFamily("inclusionAI/LLaDA2.0-mini", 32, 156895),
+    "SDARForCausalLM": ServedFamily("JetLM/SDAR-4B-Chat", 4, 151669),
+    "SDARMoeForCausalLM": ServedFamily("JetLM/SDAR-30B-A3B-Chat", 4, 151669),
 }
 EXAMPLES = ("LLaDA2MoeModelLM", "SDARForCausalLM")
 
 
-def options_for(given: Mapping[str, Any], shape: Description | None) -> dict[str, Any]:
-    """What goes into the file: the rule spelled out, and what only the model's files know."""
-    values = {**given, "rule": str(Rule.parse(given["rule"]))}
-    if shape is not None:
-        served = served_as(shape)
-        if shape.spec.block != served.block:
-            values["block_size"] = shape.spec.block
-        if values.get("eos", "keep") != "keep" and shape.spec.eos_id is not None:
-            values["eos_id"], values["stop_ids"] = shape.spec.eos_id, list(shape.spec.stop_ids)
-    Options.read(values, OTHERS)
+def options_for(options: DecodingOptions, checkpoint: Description | None) -> dict[str, Any]:
+    """The contents of the file: the options, with block and end tokens of the checkpoint."""
+    values = {**options.given(), "rule": str(options.parsed_rule)}
+    if checkpoint is not None:
+        served = served_as(checkpoint)
+        if checkpoint.spec.block != served.block:
+            values["block_size"] = checkpoint.spec.block
+        if values.get("eos", "keep") != "keep" and checkpoint.spec.eos_id is not None:
+            values["eos_id"], values["stop_ids"] = (
+                checkpoint.spec.eos_id,
+                list(checkpoint.spec.stop_ids),
+            )
+    BlockOptions.read(values, OTHERS)
     return values
 
 
-def served_as(shape: Description) -> Served:
-    """How SGLang sees a checkpoint, if it serves its kind and masks with the same token."""
-    architecture = next(iter(shape.config.get("architectures") or ()), shape.family.name)
+def served_as(checkpoint: Description) -> ServedFamily:
+    """The family of a checkpoint; raises if SGLang does not serve it or has another mask token."""
+    architecture = next(iter(checkpoint.config.get("architectures") or ()), checkpoint.family.name)
     if architecture not in SERVED:
         raise ModelError(
             f"SGLang decodes {', '.join(SERVED)} in blocks, not {architecture}; to serve "
-            f"{shape.spec.name}, use 'unmask serve'"
+            f"{checkpoint.spec.name}, use 'unmask serve'"
         )
     served = SERVED[architecture]
-    if shape.spec.mask_id != served.mask_id:
+    if checkpoint.spec.mask_id != served.mask_id:
         raise ModelError(
-            f"{shape.spec.name} masks with token {shape.spec.mask_id}, and SGLang takes "
+            f"{checkpoint.spec.name} has mask token {checkpoint.spec.mask_id}, but SGLang uses "
             f"{served.mask_id} for every {architecture}; it cannot serve this checkpoint"
         )
     return served
 
 
 def file_text(values: Mapping[str, Any]) -> str:
-    """The file itself: YAML, of which JSON's scalars and lists are a part."""
+    """The file as YAML; JSON's scalars and lists are valid YAML."""
     lines = [f"{key}: {json.dumps(value)}" for key, value in values.items()]
     return "\n".join([f"# for SGLang's --dllm-algorithm {NAME}", *lines, ""])
 
 
 def commands(file: Path, model: str | None) -> Iterator[str]:
-    """What to type: for the model that was named, or an example of each family."""
+    """The shell commands that serve `model`, or an example of each family if it is None."""
     models = [SERVED[name].example for name in EXAMPLES] if model is None else [model]
     for path in models:
         words = ["python", "-m", "sglang.launch_server", "--model-path", path]

@@ -1,1 +1,1 @@
-"""Decoding by a rule in transformers' `model.generate`."""
+"""transformers: decoding by a rule in `model.generate`."""

@@ -1,4 +1,4 @@
-"""A call of `model.generate`, read: what unmask takes of it, and what it cannot do."""
+"""Reads the arguments of `model.generate`; refuses those that unmask does not support."""
 
 from __future__ import annotations
 
@@ -9,18 +9,20 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from unmask.decoding.options import Asked, recipe_of
-from unmask.decoding.sampling import Sampling
+from unmask.decoding.options import DecodingOptions, Option
+from unmask.decoding.resolve import resolve
 from unmask.errors import RequestError, UnknownName
+from unmask.integrations import GENERATE_OPTIONS
 from unmask.models.denoiser import ModelSpec
-from unmask.rules.rule import Rule
 
-_WHOLE = ("length", "seed", "mask_id", "attention_block")  # what nobody else checks at once
-_SWITCHES = ("tempered", "shift")
-# Our own words; they stand in the exported folder, or in the call, which wins.
-OWN = ("rule", "block", "eos", "steps", "history", *_WHOLE, *_SWITCHES)
-_SAMPLED = ("temperature", "top_p", "top_k")
-_CONFIG = (  # of generation_config
+_MODEL = {
+    "attention_block": Option("whole", "width of block-causal attention", "the model's", least=1),
+    "shift": Option("switch", "output i - 1 predicts token i", "the model's"),
+}
+# Our own arguments: from the exported folder, or from the call, which overrides the folder.
+OWN = (*GENERATE_OPTIONS, *_MODEL)
+_SAMPLED = {"temperature": 1.0, "top_p": 1.0, "top_k": 50}  # with the defaults of generate
+_CONFIG = (  # also fields of generation_config
     *_SAMPLED,
     "do_sample",
     "max_new_tokens",
@@ -31,7 +33,7 @@ _CONFIG = (  # of generation_config
     "return_dict_in_generate",
 )
 _PLAIN = ("inputs", "input_ids", "attention_mask", "streamer", "tokenizer", "generation_config")
-_IDLE = (  # change nothing here
+_IDLE = (  # have no effect on decoding by a rule
     "use_cache",
     "synced_gpus",
     "token_type_ids",
@@ -42,7 +44,7 @@ _IDLE = (  # change nothing here
     "transformers_version",
     "_from_model_config",
 )
-_THEIRS = (  # what generate can do besides, and its config does not name
+_THEIRS = (  # not supported, and not fields of generation_config
     "logits_processor",
     "stopping_criteria",
     "prefix_allowed_tokens_fn",
@@ -53,8 +55,7 @@ _THEIRS = (  # what generate can do besides, and its config does not name
     "past_key_values",
     "position_ids",
 )
-_MAX_LENGTH = 20  # what a generation_config says of transformers 4 that nobody asked
-_TOP_K = 50  # what generate takes where nobody says anything
+_MAX_LENGTH = 20  # default of generation_config in transformers 4
 
 
 @dataclass(frozen=True)
@@ -62,45 +63,47 @@ class Call:
     """The arguments of one call."""
 
     model: Any
-    options: Mapping[str, Any]  # of the exported folder
-    given: Mapping[str, Any]  # in the call
-    inputs: Tensor  # [B, L], each prompt as often as it is to be answered
+    options: Mapping[str, Any]  # from the exported folder
+    given: Mapping[str, Any]  # from the call
+    inputs: Tensor  # [B, L]; a prompt is repeated num_return_sequences times
     attention: Tensor  # [B, L] bool
 
     @classmethod
     def read(cls, model: Any, options: Mapping[str, Any], arguments: Mapping[str, Any]) -> Call:
-        """The call, if unmask can do all of it."""
+        """Check the arguments of a call and read its prompts."""
         given = {key: value for key, value in arguments.items() if value is not None}
-        asked = _changed(given.get("generation_config"))
-        given = {**{key: asked.pop(key) for key in OWN if key in asked}, **given}
+        config = _changed(given.get("generation_config"))
+        given = {**{key: config.pop(key) for key in OWN if key in config}, **given}
         check_options({**options, **{key: given[key] for key in OWN if key in given}})
-        for key, value in {**asked, **given}.items():
+        for key, value in {**config, **given}.items():
             if key not in (*OWN, *_CONFIG, *_PLAIN, *_IDLE):
                 _refuse(key, value)
             if key in _SAMPLED and not _config(model, given, "do_sample"):
-                raise RequestError(f"{key} changes nothing without do_sample=True")
+                raise RequestError(
+                    f"{key} has no effect without do_sample=True; give both or neither"
+                )
         inputs, attention = _inputs(given)
         times = _config(model, given, "num_return_sequences") or 1
         each = (inputs.repeat_interleave(times, 0), attention.repeat_interleave(times, 0))
         return cls(model, options, given, *each)
 
     def own(self, name: str, default: Any = None) -> Any:
-        """One of our options: the call's, else the folder's."""
+        """One of our arguments: from the call, else from the folder."""
         return self.given.get(name, self.options.get(name, default))
 
     def config(self, name: str) -> Any:
-        """A value of the call, of its generation_config, or of the model's."""
+        """A value from the call, its generation_config, or the model's generation_config."""
         return _config(self.model, self.given, name)
 
     @property
     def prompts(self) -> list[Tensor]:
         """The rows without their padding."""
         pairs = zip(self.inputs, self.attention, strict=True)
-        return [row[seen].cpu() for row, seen in pairs]
+        return [row[visible].cpu() for row, visible in pairs]
 
     @property
     def length(self) -> int | None:
-        """How many tokens to write; None: nobody says."""
+        """How many tokens to write; None if neither call, folder nor model gives a number."""
         asked = self.given.get("length", self.given.get("max_new_tokens"))
         if asked is None and "max_length" in self.given:
             asked = self._beyond(self.given["max_length"])
@@ -111,49 +114,40 @@ class Call:
                 asked = self._beyond(config.max_length)
         if asked is None:
             asked = self.options.get("length")
-        found: int | None = self.config("max_new_tokens") if asked is None else asked
-        return found
+        length: int | None = self.config("max_new_tokens") if asked is None else asked
+        return length
 
     def _beyond(self, longest: int) -> int:
         width = self.inputs.shape[-1]
         if longest <= width:
             raise RequestError(
-                f"max_length {longest} leaves nothing to write after {width} tokens of prompt; "
+                f"max_length {longest} leaves no room after a prompt of {width} tokens; "
                 "give max_new_tokens"
             )
         return longest - width
 
     @property
-    def asked(self) -> Asked:
-        """How to decode."""
-        return _asked({key: self.own(key) for key in OWN}, self.sampling, self.length)
-
-    @property
-    def sampling(self) -> Sampling:
-        """Greedy, or what do_sample brings."""
-        tempered = bool(self.own("tempered", False))
+    def decoding(self) -> DecodingOptions:
+        """How to decode; greedy without do_sample."""
+        own = {name: self.own(name) for name in GENERATE_OPTIONS}
+        options = DecodingOptions.read({**own, "length": self.length})
         if not self.config("do_sample"):
-            return Sampling(tempered=tempered)
-        temperature, top_p, top_k = (self.config(name) for name in _SAMPLED)
-        return Sampling(
-            1.0 if temperature is None else float(temperature),
-            1.0 if top_p is None else float(top_p),
-            _TOP_K if top_k is None else int(top_k),
-            tempered,
-        )
+            return options
+        sampled = {name: self.config(name) for name in _SAMPLED}
+        return options.changed(_SAMPLED).changed(sampled)
 
     @property
     def stop_ids(self) -> tuple[int, ...]:
-        """The end tokens that this call names; none: those of the model."""
+        """The end tokens of this call; empty for those of the model."""
         config = self.given.get("generation_config")
         named = self.given.get("eos_token_id", getattr(config, "eos_token_id", None))
         return _numbers(named)
 
     @property
     def pad_id(self) -> int | None:
-        """What stands behind an end token."""
-        found: int | None = self.config("pad_token_id")
-        return found
+        """The token that pads a row after its end token."""
+        pad: int | None = self.config("pad_token_id")
+        return pad
 
     @property
     def return_dict(self) -> bool:
@@ -169,44 +163,33 @@ class Call:
 
 
 def check_options(options: Mapping[str, Any]) -> None:
-    """Raise where options of ours are unknown, or cannot be what they say, whatever the model."""
-    for key, value in options.items():
-        if key not in OWN:
-            raise UnknownName("option", key, OWN)
-        whole = isinstance(value, int) and not isinstance(value, bool) and value >= 0
-        if key in _WHOLE and not whole:
-            raise RequestError(f"{key} must be a whole number >= 0, got {value!r}")
-        if key in _SWITCHES and not isinstance(value, bool):
-            raise RequestError(f"{key} must be true or false, got {value!r}")
-    _asked(options, Sampling(), None).decoding_by(ModelSpec(0, 2, 1), 1)
-
-
-def _asked(own: Mapping[str, Any], sampling: Sampling, length: int | None) -> Asked:
-    rule = own.get("rule") or "swd"
-    parsed = rule if isinstance(rule, Rule) else Rule.parse(str(rule))
-    more = {key: own.get(key) for key in ("block", "eos", "steps", "history")}
-    return Asked(parsed, recipe_of(str(rule)), sampling, length, **more)
+    """Raise if an option is unknown or wrong for every model."""
+    for name, option in _MODEL.items():
+        if name in options:
+            option.check(name, options[name])
+    own = {name: value for name, value in options.items() if name not in _MODEL}
+    resolve(DecodingOptions.read(own, OWN), ModelSpec(0, 2, 1))
 
 
 def _changed(config: Any) -> dict[str, Any]:
-    """What a generation_config says that another would not."""
-    found: dict[str, Any] = {} if config is None else config.to_diff_dict()
-    return {key: value for key, value in found.items() if value is not None}
+    """The values of a generation_config that differ from its defaults."""
+    values: dict[str, Any] = {} if config is None else config.to_diff_dict()
+    return {key: value for key, value in values.items() if value is not None}
 
 
 def _config(model: Any, given: Mapping[str, Any], name: str) -> Any:
-    """A value of the call, of its generation_config, or of the model's."""
+    """A value from the call, its generation_config, or the model's generation_config."""
     if name in given:
         return given[name]
     for config in (given.get("generation_config"), getattr(model, "generation_config", None)):
-        found = getattr(config, name, None)
-        if found is not None:
-            return found
+        value = getattr(config, name, None)
+        if value is not None:
+            return value
     return None
 
 
 def _inputs(given: Mapping[str, Any]) -> tuple[Tensor, Tensor]:
-    """The prompts and which of their positions are no padding: [B, L] each."""
+    """The prompts, and True where a position is not padding: [B, L] each."""
     inputs = given.get("input_ids", given.get("inputs"))
     if not isinstance(inputs, Tensor) or inputs.ndim != 2 or not len(inputs):
         raise RequestError(
@@ -232,15 +215,15 @@ def _numbers(given: Any) -> tuple[int, ...]:
 
 
 def _refuse(key: str, value: Any) -> None:
-    """Raise for an argument that unmask does not know, or cannot do."""
+    """Raise for an argument that unmask does not support."""
     from transformers import GenerationConfig
 
     if value is False or (isinstance(value, list) and not value):
-        return  # generate's own way to say that there is none
+        return  # turned off
     known = (*OWN, *_CONFIG, *_PLAIN)
     if key in _THEIRS or hasattr(GenerationConfig(), key):
         raise RequestError(
-            f"{key} is nothing that decoding by a rule does; leave it out (taken are "
+            f"decoding by a rule does not support {key}; leave it out (supported: "
             f"{', '.join(known)})"
         )
     raise UnknownName("argument of generate", key, known)

@@ -1,4 +1,4 @@
-"""A folder for transformers' `generate(custom_generate=FOLDER)`: what its three files say."""
+"""Writes a folder for transformers' `generate(custom_generate=FOLDER)`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import unmask
 from unmask.errors import RequestError
 from unmask.integrations.transformers.arguments import check_options
 
-MARK = "unmask export custom-generate"  # in every file that may be written anew
+MARK = "unmask export custom-generate"  # in every file that a later export may overwrite
 _CODE = '''"""Decoding by a rule of unmask; made by `{mark}`."""
 
 from unmask.integrations.transformers.generate import generate as decode
@@ -44,13 +44,13 @@ unmask {version} or newer (`pip install 'unmask[transformers]'`).
         return_dict_in_generate=True,  # sequences, nfe, nfe_eos, tokens_per_forward
     )
 
-What `custom_generate/generate.py` sets under OPTIONS each call may set otherwise: rule, block,
+A call may override every option that `custom_generate/generate.py` sets in OPTIONS: rule, block,
 length (or max_new_tokens), eos, steps, seed and so on.
 """
 
 
 def write(folder: Path, options: Mapping[str, Any]) -> list[Path]:
-    """Write the folder; returns the files. A README of somebody else's is left as it is."""
+    """Write the folder and return the files. A README that unmask did not write is kept."""
     check_options(options)
     version = unmask.__version__
     code = _CODE.format(mark=MARK, options=pprint.pformat(dict(options), sort_dicts=False))
@@ -71,4 +71,6 @@ def write(folder: Path, options: Mapping[str, Any]) -> list[Path]:
 
 def _check_ours(file: Path) -> None:
     if file.exists() and MARK not in file.read_text():
-        raise RequestError(f"{file} is not ours to overwrite; give another folder, or delete it")
+        raise RequestError(
+            f"{file} was not written by unmask; give another folder, or delete the file"
+        )

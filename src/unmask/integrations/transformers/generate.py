@@ -1,4 +1,4 @@
-"""What `model.generate` of transformers does, done by a rule: the other end of custom_generate."""
+"""Replaces `model.generate` of transformers with decoding by a rule (custom_generate)."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from torch import Tensor
 
 from unmask.decoding.loop import decode_steps
 from unmask.decoding.request import Request, prompt_request
+from unmask.decoding.resolve import resolve
 from unmask.decoding.results import Result
 from unmask.errors import RequestError
 from unmask.integrations.transformers.arguments import Call
@@ -21,18 +22,18 @@ try:
     from transformers.utils import ModelOutput
 except ImportError as error:
     raise RequestError(
-        f"transformers is not here ({error}); pip install 'unmask[transformers]'"
+        f"cannot import transformers ({error}); pip install 'unmask[transformers]'"
     ) from None
 
 
 @dataclass
 class UnmaskOutput(ModelOutput):  # type: ignore[misc]
-    """What generate gives with return_dict_in_generate=True; every tensor has an entry per row."""
+    """The output with return_dict_in_generate=True; every tensor has an entry per row."""
 
     sequences: Tensor | None = None  # prompt, answer, end token, padding
     nfe: Tensor | None = None  # forwards
     nfe_eos: Tensor | None = None  # forwards until everything up to the end token was fixed
-    tokens_per_forward: Tensor | None = None  # before the end token, by nfe_eos
+    tokens_per_forward: Tensor | None = None  # tokens before the end token / nfe_eos
 
 
 def generate(model: Any, options: Mapping[str, Any], **arguments: Any) -> Tensor | UnmaskOutput:
@@ -40,16 +41,15 @@ def generate(model: Any, options: Mapping[str, Any], **arguments: Any) -> Tensor
 
     Args:
         model: a transformers model that predicts masks; see `unmask.wrap`.
-        options: what holds where the call says nothing else, such as the rule.
+        options: defaults for this call, such as the rule.
         arguments: those of generate, and our own; see `unmask.integrations.transformers.arguments`.
     """
     call = Call.read(model, options, arguments)
     hosted = _hosted(model, call)
-    asked = call.asked
-    found = asked.decoding_by(hosted.spec, asked.recipe.length)
-    hosted.spec = found.spec
+    resolved = resolve(call.decoding, hosted.spec)
+    hosted.spec = resolved.spec
     requests = [
-        prompt_request(hosted.spec, prompt, found.length, found.settings, call.own("seed", 0) + row)
+        prompt_request(hosted.spec, prompt, resolved.length, resolved.settings, resolved.seed + row)
         for row, prompt in enumerate(call.prompts)
     ]
     results = _decoded(hosted, requests, call)
@@ -57,7 +57,7 @@ def generate(model: Any, options: Mapping[str, Any], **arguments: Any) -> Tensor
 
 
 def _hosted(model: Any, call: Call) -> Hosted:
-    """The model as a denoiser, with the end tokens that this call names."""
+    """The model as a denoiser, with the end tokens of this call."""
     hosted = wrap(
         model,
         call.tokenizer,
@@ -66,32 +66,32 @@ def _hosted(model: Any, call: Call) -> Hosted:
         block=call.own("attention_block"),
     )
     if not isinstance(hosted, Hosted):
-        raise RequestError(f"{type(model).__name__} is no transformers model; use unmask.decode")
+        raise RequestError(f"{type(model).__name__} is not a transformers model; use unmask.decode")
     if call.stop_ids:
         hosted.spec = replace(hosted.spec, eos_id=call.stop_ids[0], stop_ids=call.stop_ids)
     return hosted
 
 
 def _decoded(hosted: Hosted, requests: list[Request], call: Call) -> list[Result]:
-    """The results in the order of the rows, told to the streamer as they come."""
+    """The results in the order of the rows; the streamer gets each step."""
     streamed = Streamed.of(call.streamer, call.inputs, requests, hosted.spec)
-    found: dict[int, Result] = {}
+    by_row: dict[int, Result] = {}
     for step in decode_steps(hosted, requests, len(requests)):
         streamed.take(step)
-        found.update((result.key, result) for result in step.finished)
-    results = [found[number] for number in range(len(requests))]
+        by_row.update((result.key, result) for result in step.finished)
+    results = [by_row[row] for row in range(len(requests))]
     streamed.end(_answer(results[0]))
     return results
 
 
 def _answer(result: Result) -> list[int]:
-    """What was written, with the end token where there is one."""
+    """The ids of the answer, with the end token if there is one."""
     ids: list[int] = result.answer.tolist()
     return ids[: len(result.ids) + 1]
 
 
 def _sequences(results: list[Result], call: Call) -> Tensor:
-    """Prompts and answers, padded behind the end token to the longest: [B, L]."""
+    """Prompts and answers, padded after the end token to equal length: [B, L]."""
     answers = [_answer(result) for result in results]
     longest = max(map(len, answers))
     stops = next((result.stop_ids[:1] for result in results), ())

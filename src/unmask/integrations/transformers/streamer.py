@@ -1,4 +1,4 @@
-"""A row's steps as transformers' streamers want them: put, put_draft, end."""
+"""Sends the steps of a row to a streamer of transformers: put, put_draft, end."""
 
 from __future__ import annotations
 
@@ -16,40 +16,40 @@ from unmask.text.settled import Span
 
 
 class Streamed:
-    """Tells a streamer of the one row that it can show; without a streamer it tells nobody.
+    """Sends one row to a streamer; does nothing if the streamer is None.
 
-    `put` gets the prompt and then every token once, as soon as it is final; together they are the
-    row that generate returns, without padding. `put_draft`, where there is one, gets after each
-    step what the model now thinks of the rest of the window. All are [1, n] on the host.
+    `put` gets the prompt and then every token once, as soon as it is settled; together they are
+    the row that generate returns, without padding. `put_draft`, if the streamer has it, gets the
+    current guess for the rest of the window after each step. All are [1, n] on the CPU.
     """
 
     def __init__(self, streamer: Any, span: Span) -> None:
         self.streamer = streamer
         self.span = span
-        self.sent = 0  # tokens of the answer
+        self.sent = 0  # tokens of the answer that were put
 
     @classmethod
     def of(
         cls, streamer: Any, inputs: Tensor, requests: Sequence[Request], spec: ModelSpec
     ) -> Streamed:
-        """For a call of generate; the prompt is put at once."""
+        """Check the streamer of a call and put the prompt."""
         if streamer is not None and len(requests) > 1:
-            raise RequestError(f"a streamer shows one row, and there are {len(requests)}")
+            raise RequestError(f"a streamer shows one row, got {len(requests)} rows")
         if getattr(streamer, "_takes_logits", False):
             raise RequestError(
-                "the streamer wants the logits of every draft; unmask computes those of masked "
-                "positions only, so it can only have the tokens (_takes_logits = False)"
+                "the streamer asks for the logits of every draft, but unmask computes those of "
+                "masked positions only; use a streamer with _takes_logits = False"
             )
         if streamer is not None:
             streamer.put(inputs.cpu())
         return cls(streamer, Span.of(spec, requests[0]))
 
     def take(self, step: Step) -> None:
-        """Hand on what a step made final, and the draft of what it did not."""
+        """Put the tokens that a step settled, and the draft of the others."""
         if self.streamer is None:
             return
         canvas = step.tokens[0, : int(step.lengths[0])].tolist()
-        final, ended = self.span.final(canvas, int(step.start[0]))
+        final, ended = self.span.settled(canvas, int(step.start[0]))
         self._put(final)
         if not ended and hasattr(self.streamer, "put_draft"):
             draft = self._draft(step)
@@ -57,7 +57,7 @@ class Streamed:
                 self.streamer.put_draft(draft[None])
 
     def end(self, answer: Sequence[int]) -> None:
-        """The rest of the answer, and that there is no more."""
+        """Put the rest of the answer and end the stream."""
         if self.streamer is not None:
             self._put(answer)
             self.streamer.end()
@@ -68,9 +68,9 @@ class Streamed:
             self.sent = len(final)
 
     def _draft(self, step: Step) -> Tensor:
-        """The window from where nothing is final yet: committed tokens, else the likeliest.
+        """The window from the first token that is not settled: committed or likeliest tokens.
 
-        A commitment that was taken back in this step is a mask.
+        A token that this step revoked is a mask.
         """
         start, stop = int(step.start[0]), min(int(step.stop[0]), self.span.last)
         guess = step.view.token[0, : stop - start]

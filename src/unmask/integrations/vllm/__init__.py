@@ -1,1 +1,1 @@
-"""Decoding by a rule in vLLM's dllm-plugin."""
+"""vLLM: decoding by a rule in its dllm-plugin."""

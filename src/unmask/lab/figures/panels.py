@@ -1,4 +1,4 @@
-"""Figures with a panel per task: accuracy over lam as lines, accuracy by selection as bars."""
+"""Plots with a panel for each task: accuracy over lam, and bars for each selection."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unmask.errors import RequestError
-from unmask.lab.figures.plots import GREYS, Curve, furnish, styles
+from unmask.lab.figures.plots import GREYS, PlotCurve, furnish, styles
 from unmask.trace.drawing import add_legend, sheet
 
 if TYPE_CHECKING:
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 WIDTH, HEIGHT = 3.4, 3.0  # inches of a panel
-SPREAD = 0.16  # how far curves stand apart, so that their intervals can be told apart
-BARS = 0.8  # of the room of a group
+SPREAD = 0.16  # the offset between curves, so that their intervals do not overlap
+BARS = 0.8  # the part of a group's width that the bars fill
 
 
 @dataclass(frozen=True)
 class Facet:
-    """One panel: what stands on its axis, and curves whose knobs are among it."""
+    """One panel: the values on its axis, and curves with points at these values."""
 
     title: str
     knobs: tuple[str, ...]
-    curves: tuple[Curve, ...]
+    curves: tuple[PlotCurve, ...]
 
     def __post_init__(self) -> None:
         for curve in self.curves:
@@ -39,19 +39,19 @@ class Facet:
 
 
 def accuracy_over_knob(facets: Sequence[Facet], title: str, knob: str, *files: Path) -> None:
-    """Lines with intervals over the values of a knob, which stand at equal distances.
+    """Plot lines with intervals over the values of a knob, at equal distances.
 
     Args:
-        facets: a panel each; curves of the same label look the same in all of them.
-        title: above all panels.
-        knob: what the values are, below each panel.
-        files: .svg, .png or .pdf.
+        facets: the panels; curves with the same label look the same in all of them.
+        title: the text above all panels.
+        knob: the name of the axis of each panel.
+        files: .svg, .png or .pdf files to write.
     """
     _draw(facets, (title, knob), files, _lines)
 
 
 def accuracy_bars(facets: Sequence[Facet], title: str, knob: str, *files: Path) -> None:
-    """Bars with intervals, in groups: a group per knob, a bar per curve."""
+    """Plot bars with intervals: a group for each knob, a bar for each curve."""
     _draw(facets, (title, knob), files, _bars)
 
 
@@ -80,7 +80,7 @@ def _draw(
 
 
 def _lines(axes: Axes, facet: Facet, looks: dict[str, dict[str, Any]]) -> dict[str, Artist]:
-    found: dict[str, Artist] = {}
+    artists: dict[str, Artist] = {}
     for nth, curve in enumerate(facet.curves):
         offset = SPREAD * (nth - (len(facet.curves) - 1) / 2) / max(1, len(facet.curves) - 1)
         x = [facet.knobs.index(point.knob) + offset for point in curve.points]
@@ -94,7 +94,7 @@ def _lines(axes: Axes, facet: Facet, looks: dict[str, dict[str, Any]]) -> dict[s
             linewidth=1.1,
             zorder=1,
         )
-        (found[curve.label],) = axes.plot(
+        (artists[curve.label],) = axes.plot(
             x,
             [100 * point.accuracy for point in curve.points],
             label=curve.label,
@@ -104,13 +104,13 @@ def _lines(axes: Axes, facet: Facet, looks: dict[str, dict[str, Any]]) -> dict[s
             markeredgewidth=0.6,
             **style,
         )
-    return found
+    return artists
 
 
 def _bars(axes: Axes, facet: Facet, looks: dict[str, dict[str, Any]]) -> dict[str, Artist]:
-    """Bars of a group stand side by side around its middle, as many as it has."""
-    found: dict[str, Artist] = {}
-    axes.set_ylim(0, 104)  # the same for all panels, with room for an interval up to 100
+    """The bars of a group stand side by side, centred at the group's place on the axis."""
+    artists: dict[str, Artist] = {}
+    axes.set_ylim(0, 104)  # the same for all panels; an interval may end at 100
     width = BARS / max(1, len(facet.curves))
     for nth, curve in enumerate(facet.curves):
         x = []
@@ -118,7 +118,7 @@ def _bars(axes: Axes, facet: Facet, looks: dict[str, dict[str, Any]]) -> dict[st
             members = [i for i, other in enumerate(facet.curves) if _has(other, point.knob)]
             place = members.index(nth) - (len(members) - 1) / 2
             x.append(facet.knobs.index(point.knob) + place * width)
-        found[curve.label] = axes.bar(
+        artists[curve.label] = axes.bar(
             x,
             [100 * point.accuracy for point in curve.points],
             width * 0.92,
@@ -130,8 +130,8 @@ def _bars(axes: Axes, facet: Facet, looks: dict[str, dict[str, Any]]) -> dict[st
             color=GREYS[1] if curve.baseline else looks[curve.label]["color"],
             error_kw={"elinewidth": 0.9, "ecolor": "#000000", "capsize": 1.5, "capthick": 0.9},
         )  # type: ignore[assignment]
-    return found
+    return artists
 
 
-def _has(curve: Curve, knob: str) -> bool:
+def _has(curve: PlotCurve, knob: str) -> bool:
     return any(point.knob == knob for point in curve.points)

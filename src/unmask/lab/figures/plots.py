@@ -1,4 +1,4 @@
-"""Figures of measured rules; matplotlib is an extra, imported when a figure is drawn."""
+"""Plots of accuracy over forward passes; matplotlib is imported when a plot is drawn."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 LINES = ("-", "-.", (0, (7, 1.5)), (0, (5, 1, 1, 1, 1, 1)))
 GREYS = ("#595959", "#8C8C8C")
 DASHES = ("--", (0, (1.5, 1.5)), (0, (6, 2, 2, 2)))
-MARKERS = ("o", "s", "^", "D", "v", "<", ">")  # 7 of them, so that a colour returns with another
+MARKERS = ("o", "s", "^", "D", "v", "<", ">")  # 7 markers and 6 colours: a pair repeats late
 
 
 @dataclass(frozen=True)
-class Point:
-    """One measured setting; accuracy and the ends of its interval are shares in [0, 1]."""
+class PlotPoint:
+    """One measured setting; accuracy, low and high are shares in [0, 1]."""
 
-    knob: str  # what changes along the curve, as written beside the point: "0.1"
+    knob: str  # the label of the point: the value that changes along the curve, "0.1"
     nfe: float  # mean forward passes per problem
     accuracy: float
     low: float
@@ -45,11 +45,11 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Curve:
-    """A rule over its knob; points are joined in the order given."""
+class PlotCurve:
+    """A rule at several values of its knob; a line joins the points in order."""
 
     label: str
-    points: tuple[Point, ...]
+    points: tuple[PlotPoint, ...]
     baseline: bool = False  # drawn dashed and grey
 
     def __post_init__(self) -> None:
@@ -57,11 +57,11 @@ class Curve:
             raise RequestError(f"the curve {self.label!r} has no points")
 
 
-def accuracy_against_forwards(curves: Sequence[Curve], title: str, *files: Path) -> None:
-    """Write a figure of accuracy, with its intervals, against mean NFE: up and left is better.
+def accuracy_against_forwards(curves: Sequence[PlotCurve], title: str, *files: Path) -> None:
+    """Plot accuracy with its intervals over mean NFE into .svg, .png or .pdf files.
 
-    A file's suffix, .svg, .png or .pdf, decides what is written. The same numbers give the same
-    bytes with one version of matplotlib; no window is opened and no global state is left behind.
+    With the same version of matplotlib the same numbers give the same bytes. The plot opens no
+    window and leaves no global state.
     """
     with sheet(files, len(curves)) as figure:
         axes = figure.add_subplot()
@@ -69,18 +69,18 @@ def accuracy_against_forwards(curves: Sequence[Curve], title: str, *files: Path)
         furnish(axes, title)
         axes.set_xlabel("mean forward passes per problem (NFE)")
         add_legend(figure, lines)
-        figure.draw_without_rendering()  # settles the layout, so that pixels can be compared
+        figure.draw_without_rendering()  # computes the layout, which the labels need
         figure.set_layout_engine("none")
         _write_knobs(axes, curves, lines)
 
 
-def styles(curves: Sequence[Curve]) -> Iterator[dict[str, Any]]:
-    """How each curve looks: colour, line and marker all tell curves apart."""
-    seen = {True: 0, False: 0}
+def styles(curves: Sequence[PlotCurve]) -> Iterator[dict[str, Any]]:
+    """The colour, line and marker of each curve."""
+    count = {True: 0, False: 0}
     for i, curve in enumerate(curves):
         colours, dashes = (GREYS, DASHES) if curve.baseline else (COLOURS, LINES)
-        nth = seen[curve.baseline]
-        seen[curve.baseline] += 1
+        nth = count[curve.baseline]
+        count[curve.baseline] += 1
         yield {
             "color": colours[nth % len(colours)],
             "linestyle": dashes[nth % len(dashes)],
@@ -89,7 +89,7 @@ def styles(curves: Sequence[Curve]) -> Iterator[dict[str, Any]]:
         }
 
 
-def _draw(axes: Axes, curve: Curve, **style: Any) -> Line2D:
+def _draw(axes: Axes, curve: PlotCurve, **style: Any) -> Line2D:
     nfe, accuracy, low, high = _columns(curve)
     axes.vlines(nfe, low, high, color=style["color"], alpha=0.45, linewidth=1.1, zorder=1)
     (line,) = axes.plot(
@@ -106,19 +106,19 @@ def _draw(axes: Axes, curve: Curve, **style: Any) -> Line2D:
 
 
 def furnish(axes: Axes, title: str) -> None:
-    """Title, a scale of accuracy, and lines to read it by."""
+    """Add the title, the axis of accuracy and grid lines."""
     axes.set_title(title, loc="left", fontsize=10, pad=10, wrap=True)
     axes.set_ylabel("accuracy (%)")
     axes.grid(axis="y", color="#E6E6E6", linewidth=0.6)
     axes.set_axisbelow(True)
     axes.tick_params(length=3, width=0.7)
     axes.margins(x=0.08, y=0.08)
-    bottom, top = axes.get_ylim()  # has room for whole markers at 0 and 100, but no ticks there
+    bottom, top = axes.get_ylim()  # may exceed 0 and 100 by the size of a marker
     axes.set_yticks([y for y in axes.get_yticks() if max(0, bottom) <= y <= min(100, top)])
 
 
-def _write_knobs(axes: Axes, curves: Sequence[Curve], lines: Sequence[Line2D]) -> None:
-    """Beside every point its knob, in the curve's colour, where it covers the least."""
+def _write_knobs(axes: Axes, curves: Sequence[PlotCurve], lines: Sequence[Line2D]) -> None:
+    """Write the knob beside every point, in the colour of the curve."""
     pixels = axes.figure.dpi / 72  # per point
     covered = np.concatenate([_drawn(axes, curve, pixels) for curve in curves])  # [N, 2]
     write_labels(
@@ -132,8 +132,8 @@ def _write_knobs(axes: Axes, curves: Sequence[Curve], lines: Sequence[Line2D]) -
     )
 
 
-def _drawn(axes: Axes, curve: Curve, pixels: float) -> Array:
-    """Pixels along a curve's lines, error bars and markers: [N, 2]."""
+def _drawn(axes: Axes, curve: PlotCurve, pixels: float) -> Array:
+    """The pixels of a curve's lines, error bars and markers: [N, 2]."""
     nfe, accuracy, low, high = _columns(curve)
     spots, lows, highs = (
         axes.transData.transform(np.stack([nfe, y], -1)) for y in (accuracy, low, high)
@@ -143,8 +143,8 @@ def _drawn(axes: Axes, curve: Curve, pixels: float) -> Array:
     return np.concatenate([*(stroke(start, end) for start, end in strokes), *markers])
 
 
-def _columns(curve: Curve) -> tuple[Array, Array, Array, Array]:
-    """NFE, and in percent accuracy, low and high: [P] each."""
+def _columns(curve: PlotCurve) -> tuple[Array, Array, Array, Array]:
+    """NFE, and accuracy, low and high in percent: [P] each."""
     rows = [(p.nfe, 100 * p.accuracy, 100 * p.low, 100 * p.high) for p in curve.points]
     nfe, accuracy, low, high = np.array(rows, dtype=np.float64).T
     return nfe, accuracy, low, high

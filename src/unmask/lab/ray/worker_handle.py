@@ -35,7 +35,7 @@ class WorkerHandle:
         self.work: Work | None = None
         self.open = False  # whether the trial may have more for it
         self._free: Iterator[AskedExample] = iter(())
-        self._model: tuple[str, ...] = ()
+        self._model: tuple[object, ...] = ()
 
     @property
     def idle(self) -> bool:

@@ -1,4 +1,10 @@
-"""The report of a store: report.md, report.json, report.html, and its plots beside them."""
+"""The report of a store: report.md, report.json, report.html, and its plots beside them.
+
+The way through the files: `gather` reads the store. `findings` holds what is computed from it:
+`pairs` (differences), `aup_curves` and `paper_columns` (the paper's figures); `rule_parts` and
+`panels` say which trials belong together. `about`, `verdicts`, `scores`, `speed`, `trials` and
+`pictures` make the sections, out of `blocks`. `markdown` and `page` write them.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +30,7 @@ __all__ = ["Findings", "report_of", "write_report"]
 
 
 def write_report(store: Path, folder: Path, baseline: str | None = None) -> Iterator[Path]:
-    """Write the report of a store into a folder, yielding every file once it is there.
+    """Write the report of a store into a folder and yield each file after it is written.
 
     The same store gives the same bytes. Without matplotlib the report says that it has no plots.
     """
@@ -55,7 +61,7 @@ def write_report(store: Path, folder: Path, baseline: str | None = None) -> Iter
 
 
 def report_of(findings: Findings, drawn: list[Plot], missing: str = "") -> Section:
-    """All sections; `missing` says why there are no plots."""
+    """The whole report as blocks; `missing` says why there are no plots."""
     blocks: list[Block] = []
     if findings.comparisons.made:
         blocks.append(Text(summary_of(findings)))
@@ -63,17 +69,14 @@ def report_of(findings: Findings, drawn: list[Plot], missing: str = "") -> Secti
     blocks.append(_plots(drawn, missing))
     blocks += [every_trial(findings), costs(findings)]
     if findings.shows_paper:
-        said = Text(
-            "The paper's figures are shown as they are printed. Where it contradicts itself:"
-        )
-        blocks.append(
-            Section("What the paper says in two ways", (said, Items(tuple(inconsistencies()))))
-        )
+        intro = Text("The paper's figures are shown as printed. It contradicts itself here:")
+        items = Items(tuple(inconsistencies()))
+        blocks.append(Section("Contradictions in the paper", (intro, items)))
     return Section(f"Report of {findings.results.name}", tuple(blocks))
 
 
 def _plots(drawn: list[Plot], missing: str) -> Section:
     if drawn:
         return Section("Plots", tuple(plot.picture for plot in drawn))
-    reason = f"None: {missing}." if missing else "None: nothing was swept."
-    return Section("Plots", (Text(reason),))
+    reason = missing or "no parameter was swept"
+    return Section("Plots", (Text(f"There are no plots: {reason}."),))

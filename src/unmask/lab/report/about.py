@@ -1,37 +1,37 @@
-"""What was run, on what, and what is missing."""
+"""The section on what was run: models, tasks, machines, incomplete trials."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from unmask.lab.report.blocks import Block, Items, Section, Table, Text, cells, columns
-from unmask.lab.report.findings import Findings, Model
+from unmask.lab.report.blocks import Block, Items, ReportTable, Section, Text, cells, columns
+from unmask.lab.report.findings import Findings, ReportedModel
 from unmask.lab.report.gather import Waiting
-from unmask.lab.report.panels import Exam, Setting
+from unmask.lab.report.panels import Exam, TrialSetting
 from unmask.lab.report.wording import counted, duration, listed, percent
 
 READING = (
-    "acc is the share of examples solved by this project's scorers, in percent; compat the share "
-    "by the rules of the paper's protocol, from the same text. [ ] is Wilson's 95% interval.",
-    "NFE is the mean number of forward passes for an example over the whole window; NFE to EOS "
-    "counts them until everything before the first end token is fixed.",
+    "acc is the share of examples solved, in percent, by this project's scorers. compat scores the "
+    "same text by the rules of the paper's protocol. [ ] is Wilson's 95% interval.",
+    "NFE is the mean number of forward passes per example over the whole window. NFE to EOS counts "
+    "the forward passes until everything before the first end token is fixed.",
     "Tokens per forward are nominal (all positions / NFE) or effective (tokens before the first "
-    "end token / NFE to EOS); each is the mean over examples.",
-    "EOS is the share of end tokens among what was written; cut off, the share of examples that "
-    "did not end within their length.",
+    "end token / NFE to EOS). Each is the mean over examples.",
+    "EOS is the share of end tokens among the written tokens. Cut off is the share of examples "
+    "that did not end within their length.",
     "A difference is paired over the same examples, in points, with its 95% bootstrap interval "
-    "and the exact p of McNemar's test; * where the interval excludes 0.",
+    "and the exact p of McNemar's test. A star marks an interval that excludes 0.",
 )
 WHOSE = {
     "embedded": "unmask's own small model; the paper has no figures for it",
-    "paper": "the paper's {}, going by its name",
+    "paper": "the paper's {}, to judge by its name",
     "other": "not a model of the paper",
 }
 FACTS = ("device", "system", "python", "torch", "unmask", "commit", "threads", "batch_size")
 
 
 def about(findings: Findings) -> Section:
-    """Models, tasks, machines, time, and trials that are not complete."""
+    """Models, tasks, machines, total time, incomplete trials, and what the figures mean."""
     blocks: list[Block] = [
         Text(_in_one_sentence(findings)),
         _models(findings),
@@ -40,11 +40,8 @@ def about(findings: Findings) -> Section:
     ]
     waiting = [findings.whose(each.trial) + _waiting(each) for each in findings.results.waiting]
     if waiting:
-        blocks.append(
-            Section(
-                "Incomplete trials", (Text("What they have so far is used."), Items(tuple(waiting)))
-            )
-        )
+        note = Text("The report uses the examples that they have so far.")
+        blocks.append(Section("Incomplete trials", (note, Items(tuple(waiting)))))
     blocks.append(Section("How to read the figures", (Items(READING),)))
     return Section("What was run", tuple(blocks))
 
@@ -62,7 +59,7 @@ def _in_one_sentence(findings: Findings) -> str:
     )
 
 
-def whose(model: Model) -> str:
+def whose(model: ReportedModel) -> str:
     """Whose model it is, and whether the paper has figures for it."""
     if "embedded" in model.names:
         return WHOSE["embedded"]
@@ -71,7 +68,7 @@ def whose(model: Model) -> str:
     return WHOSE["other"]
 
 
-def _models(findings: Findings) -> Table:
+def _models(findings: Findings) -> ReportTable:
     rows = []
     for model in findings.models:
         trials = [each for each in findings.results.trials if each.weights == model.weights]
@@ -84,18 +81,18 @@ def _models(findings: Findings) -> Table:
                 whose(model),
             )
         )
-    return Table(
+    return ReportTable(
         "Models",
         columns("model", "weights", "dtype", "trials", "whose", left=("weights", "dtype", "whose")),
         tuple(rows),
     )
 
 
-def _exams(findings: Findings) -> Table:
+def _exams(findings: Findings) -> ReportTable:
     rows = []
     for exam in findings.exams:
         members = [each for each in findings.summaries if Exam.of(each.trial) == exam]
-        settings = {Setting.of(each.trial) for each in members}
+        settings = {TrialSetting.of(each.trial) for each in members}
         windows = sorted({each.block or 0 for each in settings})
         counts = sorted({each.count for each in members})
         rows.append(
@@ -112,20 +109,20 @@ def _exams(findings: Findings) -> Table:
         )
     names = ("task", "version", "preset", "tokens", "examples", "window", "EOS", "graded by")
     left = ("preset", "window", "EOS", "graded by")
-    return Table("Tasks", columns(*names, left=left), tuple(rows))
+    return ReportTable("Tasks", columns(*names, left=left), tuple(rows))
 
 
-def _machines(findings: Findings) -> Table:
+def _machines(findings: Findings) -> ReportTable:
     rows = []
     for machine in findings.results.machines:
         facts = [_fact(machine.environment, name) for name in FACTS]
         rows.append(cells(machine.name, *facts, str(len(machine.workers)), str(machine.examples)))
     names = ("machine", *(name.replace("_", " ") for name in FACTS), "workers", "examples")
-    return Table(
+    return ReportTable(
         "Machines",
         columns(*names, left=("device", "system", "python", "torch", "unmask", "commit")),
         tuple(rows),
-        ("A commit with + had local changes; none means that the installed package ran.",),
+        ("A + behind a commit means local changes; none means an installed package.",),
     )
 
 
@@ -136,7 +133,7 @@ def _fact(environment: dict[str, Any], name: str) -> str:
 
 def _waiting(each: Waiting) -> str:
     trial = each.trial
-    text = f"{trial.task}: {trial.rule}, {Setting.of(trial).words()}: "
+    text = f"{trial.task}: {trial.rule}, {TrialSetting.of(trial).words()}: "
     text += f"{each.graded} of {each.most} examples"
     left = each.decoded - each.graded
     text += f", and {counted(left, 'answer')} not yet graded" if left else ""

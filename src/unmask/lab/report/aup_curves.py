@@ -1,4 +1,4 @@
-"""AUP of every method whose knob was swept: points that differ in nothing else."""
+"""AUP of every method whose knob was swept. The trials of a curve differ only in the knob."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 from unmask.errors import LabError
 from unmask.lab.aup import Area, RatePoint, accuracy_at, aup, aup_interval, rate_within
-from unmask.lab.report.panels import Exam, Setting
-from unmask.lab.report.rule_columns import read
+from unmask.lab.report.panels import Exam, TrialSetting
+from unmask.lab.report.rule_parts import parts_of
 from unmask.lab.stats import Interval
 from unmask.lab.summary import Summary, why_not
 
@@ -19,33 +19,33 @@ COUNTERS = {"nominal": ("written", "nfe"), "effective": ("tokens", "nfe_eos")}
 
 
 @dataclass(frozen=True)
-class Curve:
-    """One method in one setting on one exam, from slow to fast."""
+class AupCurve:
+    """One method in one setting on one exam, sorted by its knob."""
 
     method: str
-    setting: Setting
+    setting: TrialSetting
     exam: Exam
     summaries: tuple[Summary, ...]
 
     def points(self, speed: Speed) -> list[RatePoint]:
         return [
-            RatePoint(each.rates[speed], 100 * each.accuracy(), read(each.trial.rule).knob)
+            RatePoint(each.rates[speed], 100 * each.accuracy(), parts_of(each.trial.rule).knob)
             for each in self.summaries
         ]
 
 
 @dataclass(frozen=True)
 class Scored:
-    """A curve in figures, for one way to count tokens."""
+    """The AUP of a curve and plainer figures, for one way to count tokens."""
 
-    curve: Curve
+    curve: AupCurve
     speed: Speed
     area: Area
-    interval: Interval | None  # None where some draws of the examples have no speed
+    interval: Interval | None  # None if the speed is undefined for some bootstrap draws
     accuracy_at_2: float | None
     accuracy_at_4: float | None
     rate_within_1: float
-    best_from: Summary  # whose accuracy is y_max
+    best_from: Summary  # the trial whose accuracy is y_max
 
     def record(self) -> dict[str, Any]:
         """For JSON."""
@@ -68,7 +68,7 @@ class Scored:
 
 @dataclass(frozen=True)
 class Contest:
-    """Curves over the same examples: they share y_max."""
+    """Curves over the same examples, with one y_max for all of them."""
 
     exam: Exam
     weights: str
@@ -77,60 +77,63 @@ class Contest:
 
 
 def contests(summaries: Sequence[Summary]) -> list[Contest]:
-    """Of every model and exam with a swept knob."""
+    """A contest for every model and exam with a swept knob."""
     groups: dict[tuple[str, Exam], list[Summary]] = {}
     for each in summaries:
         groups.setdefault((each.trial.weights, Exam.of(each.trial)), []).append(each)
-    found = []
+    made = []
     ranked = sorted(groups, key=lambda key: (groups[key][0].trial.model, key[0], key[1].order))
     for weights, exam in ranked:
         members = groups[weights, exam]
         curves, left_out = curves_of(members)
         if curves:
-            found.append(Contest(exam, weights, _scored(curves), tuple(left_out)))
-    return found
+            made.append(Contest(exam, weights, _scored(curves), tuple(left_out)))
+    return made
 
 
-def curves_of(summaries: Sequence[Summary]) -> tuple[list[Curve], list[str]]:
-    """Methods with two knobs or more; trials with other examples than most are left out, named."""
-    swept: dict[tuple[Setting, str], list[Summary]] = {}
+def curves_of(summaries: Sequence[Summary]) -> tuple[list[AupCurve], list[str]]:
+    """Methods with at least two knobs, and sentences on the trials that were left out.
+
+    A trial is left out if its examples are not those of most trials.
+    """
+    swept: dict[tuple[TrialSetting, str], list[Summary]] = {}
     for each in summaries:
-        place = (Setting.of(each.trial), read(each.trial.rule).method)
+        place = (TrialSetting.of(each.trial), parts_of(each.trial.rule).method)
         swept.setdefault(place, []).append(each)
     swept = {place: each for place, each in swept.items() if len(each) > 1}
     every = [each for members in swept.values() for each in members]
     if not every:
         return [], []
     asked = [tuple(row.ask for row in each.rows) for each in every]
-    model = every[max(range(len(every)), key=lambda i: (asked.count(asked[i]), len(asked[i])))]
-    found, left_out = [], []
+    reference = every[max(range(len(every)), key=lambda i: (asked.count(asked[i]), len(asked[i])))]
+    curves, left_out = [], []
     for (setting, method), members in sorted(
-        swept.items(), key=lambda item: (item[0][0].order, read(item[1][0].trial.rule).order)
+        swept.items(), key=lambda item: (item[0][0].order, parts_of(item[1][0].trial.rule).order)
     ):
         alike = []
-        for each in sorted(members, key=lambda each: read(each.trial.rule).order):
-            reason = why_not(model, each) or _too_slow(each)
+        for each in sorted(members, key=lambda each: parts_of(each.trial.rule).order):
+            reason = why_not(reference, each) or _too_slow(each)
             if reason is None:
                 alike.append(each)
             else:
                 left_out.append(f"{each.trial.rule} ({setting.words()}): {reason}")
         if len(alike) > 1:
-            found.append(Curve(method, setting, Exam.of(alike[0].trial), tuple(alike)))
-    return found, left_out
+            curves.append(AupCurve(method, setting, Exam.of(alike[0].trial), tuple(alike)))
+    return curves, left_out
 
 
 def _too_slow(summary: Summary) -> str | None:
     return None if summary.rates["effective"] > 0 else "it wrote no token before the end"
 
 
-def _scored(curves: Sequence[Curve]) -> tuple[Scored, ...]:
+def _scored(curves: Sequence[AupCurve]) -> tuple[Scored, ...]:
     members = [each for curve in curves for each in curve.summaries]
     best = max(members, key=lambda each: each.accuracy())
-    found = []
+    scored = []
     for curve in curves:
         for speed in SPEEDS:
             points = curve.points(speed)
-            found.append(
+            scored.append(
                 Scored(
                     curve,
                     speed,
@@ -142,10 +145,10 @@ def _scored(curves: Sequence[Curve]) -> tuple[Scored, ...]:
                     best,
                 )
             )
-    return tuple(found)
+    return tuple(scored)
 
 
-def _interval(curve: Curve, speed: Speed, best: float) -> Interval | None:
+def _interval(curve: AupCurve, speed: Speed, best: float) -> Interval | None:
     tokens, forwards = COUNTERS[speed]
     rates = [
         [a / b for a, b in zip(each.values(tokens), each.values(forwards), strict=True)]

@@ -1,4 +1,4 @@
-"""What a report is made of, before it is Markdown or HTML."""
+"""The blocks of a report: tables, paragraphs, lists, pictures and sections."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ Tone = Literal["", "gain", "loss"]
 
 
 @dataclass(frozen=True)
-class Cell:
-    """A figure, and smaller beside it what belongs to it."""
+class TableCell:
+    """A text of a table, and a remark in small print behind it."""
 
     text: str
     small: str = ""
@@ -23,20 +23,20 @@ class Cell:
 
 @dataclass(frozen=True)
 class Column:
-    """One column; neighbours of the same group share a heading."""
+    """One column. Neighbouring columns of the same group share a heading."""
 
     name: str
     group: str = ""
-    left: bool = False  # words rather than figures
+    left: bool = False  # flushed left, as words are; figures are flushed right
 
 
 @dataclass(frozen=True)
-class Table:
-    """The cells of the first column head their rows."""
+class ReportTable:
+    """A table whose first column holds the headings of its rows."""
 
     caption: str
     columns: tuple[Column, ...]
-    rows: tuple[tuple[Cell, ...], ...]
+    rows: tuple[tuple[TableCell, ...], ...]
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -68,13 +68,13 @@ class Picture:
 
 @dataclass(frozen=True)
 class Section:
-    """A heading and what stands under it."""
+    """A heading and the blocks under it."""
 
     title: str
     blocks: tuple[Block, ...]
 
 
-Block: TypeAlias = Table | Text | Items | Picture | Section
+Block: TypeAlias = ReportTable | Text | Items | Picture | Section
 
 
 def columns(*names: str, left: tuple[str, ...] = ()) -> tuple[Column, ...]:
@@ -82,6 +82,6 @@ def columns(*names: str, left: tuple[str, ...] = ()) -> tuple[Column, ...]:
     return tuple(Column(name, left=not i or name in left) for i, name in enumerate(names))
 
 
-def cells(*texts: str) -> tuple[Cell, ...]:
+def cells(*texts: str) -> tuple[TableCell, ...]:
     """A row of plain cells."""
-    return tuple(Cell(text) for text in texts)
+    return tuple(TableCell(text) for text in texts)

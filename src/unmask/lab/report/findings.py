@@ -1,4 +1,4 @@
-"""A store, read and compared: all that the sections and the JSON are made of."""
+"""All figures of a report: what the sections show and report.json holds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from unmask.lab.paper import Published, inconsistencies
 from unmask.lab.report.aup_curves import Contest, contests
 from unmask.lab.report.gather import Results
 from unmask.lab.report.pairs import Comparisons, compare
-from unmask.lab.report.panels import Exam, Setting, exams_of, settings_of
+from unmask.lab.report.panels import Exam, TrialSetting, exams_of, settings_of
 from unmask.lab.report.paper_columns import counterpart_of, figures
 from unmask.lab.summary import Summary
 from unmask.lab.sweep.trial import Trial
@@ -19,8 +19,8 @@ FORMAT = 1
 
 
 @dataclass(frozen=True)
-class Model:
-    """Weights, the names they were asked for by, and the paper's model that they are."""
+class ReportedModel:
+    """Weights, the names that trials used for them, and the same model in the paper."""
 
     weights: str
     names: tuple[str, ...]
@@ -33,7 +33,7 @@ class Model:
 
 @dataclass(frozen=True)
 class Findings:
-    """Everything is computed once, here."""
+    """The results of a store, their comparisons and their AUP curves."""
 
     results: Results
     comparisons: Comparisons
@@ -41,7 +41,7 @@ class Findings:
 
     @classmethod
     def of(cls, results: Results, baseline: str | None = None) -> Findings:
-        """Compare what a store holds."""
+        """Compare the trials of a store with a baseline (default: the same rule at lam 0)."""
         comparisons = compare(results.summaries, baseline)
         return cls(results, comparisons, tuple(contests(results.summaries)))
 
@@ -50,35 +50,35 @@ class Findings:
         return self.results.summaries
 
     @cached_property
-    def models(self) -> list[Model]:
-        """By their first names."""
+    def models(self) -> list[ReportedModel]:
+        """The models of the store, sorted by name."""
         names: dict[str, set[str]] = {}
         for trial in self.results.trials:
             names.setdefault(trial.weights, set()).add(trial.model)
-        found = [
-            Model(weights, tuple(sorted(each)), counterpart_of(each))
+        models = [
+            ReportedModel(weights, tuple(sorted(each)), counterpart_of(each))
             for weights, each in names.items()
         ]
-        return sorted(found, key=lambda model: (model.names, model.weights))
+        return sorted(models, key=lambda model: (model.names, model.weights))
 
     @cached_property
     def exams(self) -> list[Exam]:
         return exams_of(self.summaries)
 
     @cached_property
-    def settings(self) -> dict[str, list[Setting]]:
-        """Of every model, by its weights."""
+    def settings(self) -> dict[str, list[TrialSetting]]:
+        """The settings of every model, by its weights."""
         return {model.weights: settings_of(self.summaries, model.weights) for model in self.models}
 
     def where(self, trial: Trial) -> str:
-        """A trial's setting in words; what differs among the model's settings is said."""
-        return Setting.of(trial).words(self.settings[trial.weights])
+        """A trial's setting in words, as far as it differs from the model's other settings."""
+        return TrialSetting.of(trial).words(self.settings[trial.weights])
 
-    def model_of(self, trial: Trial) -> Model:
+    def model_of(self, trial: Trial) -> ReportedModel:
         return next(model for model in self.models if model.weights == trial.weights)
 
     def whose(self, trial: Trial) -> str:
-        """The model's name before a colon, where there are several."""
+        """The model's name and a colon if the report has several models, else nothing."""
         return f"{trial.model}: " if len(self.models) > 1 else ""
 
     def paper(self, trial: Trial) -> list[Published]:
@@ -87,7 +87,7 @@ class Findings:
 
     @cached_property
     def shows_paper(self) -> bool:
-        """Whether any figure of the paper stands in the report."""
+        """Whether the report shows any figure of the paper."""
         return any(self.paper(trial) for trial in self.results.trials)
 
     def record(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A store read once: a summary of every trial, and what is missing."""
+"""Reads a store: a summary of every trial, and the trials that are incomplete."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from unmask.lab.summary import Summary
 from unmask.lab.sweep.store import Store, StoredExample
 from unmask.lab.sweep.trial import Trial
 
-HEAVY = ("text", "ids")  # what a report has no use for, and what fills the memory
+HEAVY = ("text", "ids")  # not used by a report, and too large to keep for all examples
 
 
 @dataclass(frozen=True)
 class Waiting:
-    """A trial with fewer graded examples than it should have."""
+    """A trial that has ungraded answers, or fewer graded examples than other trials."""
 
     trial: Trial
     graded: int
     decoded: int
-    most: int  # graded examples of another trial of the same task and prompts
-    twice: int  # answers to an example that was asked in another wording too
+    most: int  # the most graded examples of a trial with the same task and prompts
+    twice: int  # answers to examples that were asked in two wordings
 
 
 @dataclass(frozen=True)
 class Machine:
-    """An environment, and how many graded examples came from it."""
+    """An environment, and the number of graded examples that it produced."""
 
     name: str  # A, B, ...
     environment: dict[str, Any]
@@ -39,13 +39,13 @@ class Machine:
 
 @dataclass(frozen=True)
 class Results:
-    """All that a report rests on."""
+    """Everything that a report reads from a store."""
 
     name: str  # of the store's file
     summaries: tuple[Summary, ...]
     waiting: tuple[Waiting, ...]
     machines: tuple[Machine, ...]
-    tasks: tuple[dict[str, Any], ...] = ()  # with their presets, as they are written
+    tasks: tuple[dict[str, Any], ...] = ()  # their presets and texts, as the store holds them
 
     @cached_property
     def trials(self) -> list[Trial]:
@@ -58,21 +58,21 @@ class Results:
 
 
 def gather(file: Path) -> Results:
-    """Read a store; one that holds nothing to report is refused."""
+    """Read a store. A store without graded examples is an error."""
     with Store(file, create=False) as store:
         trials = store.trials()
         rows = {trial.key: [_lean(row) for row in store.rows(trial)] for trial in trials}
-        workers = sorted({row.worker for found in rows.values() for row in found})
+        workers = sorted({row.worker for each in rows.values() for row in each})
         environments = {worker: store.environment(worker) for worker in workers}
         tasks = {_prompts(trial): store.task(trial) for trial in trials}
     if not trials:
-        raise LabError(f"{file} holds no trial; `unmask eval` and `unmask sweep` fill it")
-    graded = {key: [row for row in found if row.grade is not None] for key, found in rows.items()}
+        raise LabError(f"{file} holds no trial; fill it with `unmask eval` or `unmask sweep`")
+    graded = {key: [row for row in each if row.grade is not None] for key, each in rows.items()}
     if not any(graded.values()):
         decoded = sum(map(len, rows.values()))
         raise LabError(
-            f"{file} holds {len(trials)} trials with {decoded} answers, none of them graded; the "
-            "command that decoded them also grades them: run it again"
+            f"{file} holds {len(trials)} trials with {decoded} answers, none of them graded; run "
+            "the command that decoded them again to grade them"
         )
     summaries = [Summary.of(each, graded[each.key]) for each in trials if graded[each.key]]
     most: dict[tuple[str, int, str], int] = {}
@@ -90,7 +90,7 @@ def gather(file: Path) -> Results:
         for each in trials
         if not len(graded[each.key]) == len(rows[each.key]) == most[_prompts(each)]
     ]
-    machines = _machines(environments, (row for found in graded.values() for row in found))
+    machines = _machines(environments, (row for each in graded.values() for row in each))
     wordings = tuple(tasks[name] for name in sorted(tasks) if tasks[name])
     return Results(file.name, tuple(summaries), tuple(waiting), machines, wordings)
 
@@ -111,7 +111,7 @@ def _prompts(trial: Trial) -> tuple[str, int, str]:
 def _machines(
     environments: dict[int, dict[str, Any]], rows: Iterable[StoredExample]
 ) -> tuple[Machine, ...]:
-    """Workers with the same environment are one machine."""
+    """The machines of a store: workers with the same environment count as one machine."""
     count = dict.fromkeys(environments, 0)
     for row in rows:
         count[row.worker] += 1

@@ -1,23 +1,23 @@
-"""A report as Markdown: tables with pipes, plots as links."""
+"""A report as Markdown, with links to its plots."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 
-from unmask.lab.report.blocks import Block, Items, Picture, Section, Table
+from unmask.lab.report.blocks import Block, Items, Picture, ReportTable, Section
 from unmask.lab.report.wording import clean
 
 SPECIAL = re.compile(r"([\\`*|~]|\](?=\()|(?<![^\W_])_|_(?![^\W_]))")
 
 
 def markdown(report: Section) -> str:
-    """The whole report."""
+    """The whole report as Markdown."""
     return "\n".join(_section(report, 1)).rstrip() + "\n"
 
 
 def escaped(text: str) -> str:
-    """Text from anywhere, shown as it is."""
+    """A text with all characters escaped that Markdown or HTML would interpret."""
     plain = clean(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return SPECIAL.sub(r"\\\1", plain)
 
@@ -31,7 +31,7 @@ def _section(section: Section, depth: int) -> Iterator[str]:
 def _block(block: Block, depth: int) -> Iterator[str]:
     if isinstance(block, Section):
         yield from _section(block, depth + 1)
-    elif isinstance(block, Table):
+    elif isinstance(block, ReportTable):
         yield from _table(block)
     elif isinstance(block, Items):
         yield from (f"- {escaped(item)}" for item in block.items)
@@ -43,7 +43,7 @@ def _block(block: Block, depth: int) -> Iterator[str]:
         yield f"{escaped(block.text)}\n"
 
 
-def _table(table: Table) -> Iterator[str]:
+def _table(table: ReportTable) -> Iterator[str]:
     yield f"**{escaped(table.caption)}**\n"
     yield _line(list(_heads(table)))
     yield _line(["---" if column.left else "---:" for column in table.columns])
@@ -55,8 +55,8 @@ def _table(table: Table) -> Iterator[str]:
     yield from (f"{escaped(note)}\n" for note in table.notes)
 
 
-def _heads(table: Table) -> Iterator[str]:
-    """A group is named once, by its first column."""
+def _heads(table: ReportTable) -> Iterator[str]:
+    """The headings. Only the first column of a group names the group."""
     before = ""
     for column in table.columns:
         names = column.group if column.group != before else "", column.name

@@ -1,4 +1,4 @@
-"""A report as one HTML file: style and plots inside, nothing from elsewhere."""
+"""A report as one HTML file that contains its style and its plots."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from html import escape
 from importlib.resources import files
 from itertools import groupby
 
-from unmask.lab.report.blocks import Block, Cell, Column, Items, Picture, Section, Table
-from unmask.lab.report.drawing import inlined, width
+from unmask.lab.report.blocks import Block, Column, Items, Picture, ReportTable, Section, TableCell
+from unmask.lab.report.inline_svg import inlined, width
 from unmask.lab.report.wording import clean
 
-WIDE = 500  # points: such a plot takes the whole row
+WIDE = 500  # points: a wider plot takes the whole row
 
 
 def page(report: Section, drawings: Mapping[str, str]) -> str:
-    """The whole report; `drawings` are the SVG texts of its pictures by name."""
+    """The whole report as HTML; `drawings` are the SVG texts of its pictures by name."""
     style = files("unmask.lab.report").joinpath("page.css").read_text(encoding="utf-8")
     title = escaped(report.title)
     parts = [block for block in report.blocks if isinstance(block, Section)]
@@ -31,12 +31,12 @@ def page(report: Section, drawings: Mapping[str, str]) -> str:
         "</head>",
         "<body>",
         f"<header><h1>{title}</h1>",
-        *(line for block in report.blocks for line in Writer(drawings).opening(block)),
+        *(line for block in report.blocks for line in HtmlWriter(drawings).opening(block)),
         '<nav aria-label="Contents"><ul>',
         *(f'<li><a href="#part-{i}">{escaped(p.title)}</a></li>' for i, p in enumerate(parts, 1)),
         "</ul></nav></header>",
         "<main>",
-        *Writer(drawings).parts(parts),
+        *HtmlWriter(drawings).parts(parts),
         "</main>",
         "</body>",
         "</html>",
@@ -45,24 +45,24 @@ def page(report: Section, drawings: Mapping[str, str]) -> str:
 
 
 def escaped(text: str) -> str:
-    """Text from anywhere, shown as it is."""
+    """A text with all characters escaped that HTML would interpret."""
     return escape(clean(text))
 
 
-class Writer:
-    """Numbers what needs a name while it writes."""
+class HtmlWriter:
+    """Writes blocks as HTML and numbers the tables."""
 
     def __init__(self, drawings: Mapping[str, str]) -> None:
         self.drawings = drawings
         self.tables = 0
 
     def opening(self, block: Block) -> Iterator[str]:
-        """What stands before the contents."""
+        """A block before the list of contents."""
         if not isinstance(block, Section):
             yield from self._block(block, 1)
 
     def parts(self, sections: list[Section]) -> Iterator[str]:
-        """The sections that the contents list."""
+        """The sections of the list of contents."""
         for number, section in enumerate(sections, 1):
             yield f'<section id="part-{number}">'
             yield from self._section(section, 2)
@@ -79,7 +79,7 @@ class Writer:
     def _block(self, block: Block, depth: int) -> Iterator[str]:
         if isinstance(block, Section):
             yield from self._section(block, min(depth + 1, 6))
-        elif isinstance(block, Table):
+        elif isinstance(block, ReportTable):
             yield from self._table(block)
         elif isinstance(block, Items):
             yield "<ul>"
@@ -101,7 +101,7 @@ class Writer:
         yield f"<figcaption>{escaped(picture.caption)} ({links})</figcaption>"
         yield "</figure>"
 
-    def _table(self, table: Table) -> Iterator[str]:
+    def _table(self, table: ReportTable) -> Iterator[str]:
         self.tables += 1
         name = f"table-{self.tables}"
         yield '<figure class="table">'
@@ -122,8 +122,8 @@ class Writer:
         yield "</figure>"
 
 
-def _heads(table: Table) -> Iterator[str]:
-    """One row of headings, or two where columns have groups."""
+def _heads(table: ReportTable) -> Iterator[str]:
+    """One row of headings, or two if columns have groups."""
     if not any(column.group for column in table.columns):
         yield "<tr>"
         for column in table.columns:
@@ -145,12 +145,12 @@ def _heads(table: Table) -> Iterator[str]:
     yield "</tr>"
 
 
-def _begins_group(table: Table, i: int) -> bool:
+def _begins_group(table: ReportTable, i: int) -> bool:
     group = table.columns[i].group
     return bool(group) and group != table.columns[i - 1].group
 
 
-def _cell(column: Column, cell: Cell, edge: bool) -> str:
+def _cell(column: Column, cell: TableCell, edge: bool) -> str:
     toned = {cell.tone: True} if cell.tone else {}
     inside = f"<span>{_inside(cell)}</span>" if column.left else _inside(cell)
     return f"<td{_classes(**toned, edge=edge, left=column.left)}>{inside}</td>"
@@ -161,7 +161,7 @@ def _classes(**names: bool) -> str:
     return f' class="{wanted}"' if wanted else ""
 
 
-def _inside(cell: Cell) -> str:
+def _inside(cell: TableCell) -> str:
     mark = {"gain": "▲ ", "loss": "▼ "}.get(cell.tone, "")
     small = f" <small>{escaped(cell.small)}</small>" if cell.small else ""
     return f"{mark}{escaped(cell.text)}{small}"

@@ -1,4 +1,4 @@
-"""Trials that may share a table: same model, window and way of decoding."""
+"""Groups of trials that share a table: same model, same setting, same kind of selection."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 
 from unmask.lab.paper import TASKS
-from unmask.lab.report.rule_columns import FAMILIES, Reading, read, sortable
+from unmask.lab.report.rule_parts import FAMILIES, RuleParts, parts_of, sortable
 from unmask.lab.summary import Summary
 from unmask.lab.sweep.trial import Trial
 
@@ -16,8 +16,8 @@ POLICIES = {"keep": "EOS kept", "suppress": "EOS suppressed", "last": "EOS last"
 
 
 @dataclass(frozen=True)
-class Setting:
-    """All of a trial but its task and rule."""
+class TrialSetting:
+    """How a trial decoded, without its task and rule."""
 
     weights: str
     dtype: str
@@ -32,19 +32,19 @@ class Setting:
     decoding: int
 
     @classmethod
-    def of(cls, trial: Trial) -> Setting:
+    def of(cls, trial: Trial) -> TrialSetting:
         return cls(**{field.name: getattr(trial, field.name) for field in fields(cls)})
 
     @property
     def order(self) -> tuple[object, ...]:
-        """Full window first, then blocks from large to small; EOS kept first."""
+        """Sort key: full window first, then blocks from large to small; EOS kept first."""
         block = -(self.block or 10**9)
         policy = (self.eos != "keep", self.eos, self.cache != "none", self.cache)
         return (block, *policy, self.dtype, self.steps or 0, self.temperature, self.top_p,
                 self.top_k, self.seed, self.decoding)  # fmt: skip
 
-    def words(self, others: Iterable[Setting] = ()) -> str:
-        """What is unusual about it, or differs among the others."""
+    def words(self, others: Iterable[TrialSetting] = ()) -> str:
+        """The window, and every value that is not the default or differs from the others."""
         settings = list(others)
         varied = {
             field.name
@@ -69,7 +69,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Exam:
-    """What is asked: trials of one exam stand in one column."""
+    """A task as it is asked. A table has one group of columns for each exam."""
 
     task: str
     version: int
@@ -82,12 +82,12 @@ class Exam:
 
     @property
     def order(self) -> tuple[object, ...]:
-        """The paper's tasks first, in its order."""
+        """Sort key: the paper's tasks first, in the paper's order."""
         place = TASKS.index(self.task) if self.task in TASKS else len(TASKS)
         return (place, self.task, self.version, self.preset, self.length)
 
     def words(self, others: Iterable[Exam]) -> str:
-        """With its preset and version where they differ among the others."""
+        """Task and length, with preset and version if they differ among the others."""
         alike = [each for each in others if each.task == self.task]
         text = f"{self.task}, {self.length} tokens"
         if any(each.preset != self.preset for each in alike):
@@ -98,10 +98,10 @@ class Exam:
 
 
 @dataclass(frozen=True)
-class Panel:
-    """Trials of one model in one setting with one family of selections."""
+class TrialPanel:
+    """Trials of one model, one setting and one family of selections."""
 
-    setting: Setting
+    setting: TrialSetting
     family: str
     summaries: tuple[Summary, ...]
 
@@ -114,65 +114,67 @@ class Panel:
         return exams_of(self.summaries)
 
     def find(self, rule: str, exam: Exam) -> Summary | None:
-        """The trial of a rule on an exam."""
+        """The trial of a rule on an exam, or None."""
         for each in self.summaries:
-            if Exam.of(each.trial) == exam and read(each.trial.rule).rule == rule:
+            if Exam.of(each.trial) == exam and parts_of(each.trial.rule).rule == rule:
                 return each
         return None
 
-    def readings(self) -> list[Reading]:
-        """Its rules, each once, in the order of a table."""
-        found = {read(each.trial.rule).rule: read(each.trial.rule) for each in self.summaries}
-        return sorted(found.values(), key=lambda reading: reading.order)
+    def rules(self) -> list[RuleParts]:
+        """The rules of the trials, each once, in the order of a table."""
+        unique = {
+            parts_of(each.trial.rule).rule: parts_of(each.trial.rule) for each in self.summaries
+        }
+        return sorted(unique.values(), key=lambda parts: parts.order)
 
-    def split(self) -> tuple[list[Reading], list[Reading]]:
-        """Rules with the usual knob for each score and lam; and the others, which are a sweep."""
+    def split(self) -> tuple[list[RuleParts], list[RuleParts]]:
+        """One rule with the usual knob for each score and lam, and the remaining rules."""
         usual = usual_knobs(self.summaries)
-        main: dict[tuple[str, str, float, str], Reading] = {}
-        readings = self.readings()
-        for reading in readings:
-            place = (reading.score, reading.kind, reading.lam, reading.variant)
-            if place not in main or reading.knob == usual[reading.kind]:
-                main[place] = reading
+        main: dict[tuple[str, str, float, str], RuleParts] = {}
+        rules = self.rules()
+        for parts in rules:
+            place = (parts.score, parts.kind, parts.lam, parts.variant)
+            if place not in main or parts.knob == usual[parts.kind]:
+                main[place] = parts
         chosen = list(main.values())
         return (
-            sorted(chosen, key=lambda reading: reading.order),
-            [reading for reading in readings if reading not in chosen],
+            sorted(chosen, key=lambda parts: parts.order),
+            [parts for parts in rules if parts not in chosen],
         )
 
 
 def usual_knobs(summaries: Sequence[Summary]) -> dict[str, str]:
-    """For each kind of selection the knob that stands for it: the paper's, else the commonest."""
+    """The knob shown for each kind of selection: the paper's value, else the most common one."""
     counts: dict[str, Counter[str]] = {}
     for each in summaries:
-        reading = read(each.trial.rule)
-        counts.setdefault(reading.kind, Counter())[reading.knob] += 1
-    found = {}
+        parts = parts_of(each.trial.rule)
+        counts.setdefault(parts.kind, Counter())[parts.knob] += 1
+    usual = {}
     for kind, knobs in counts.items():
         most = max(knobs.values())
         common = min((knob for knob in knobs if knobs[knob] == most), key=sortable)
-        found[kind] = USUAL[kind] if USUAL.get(kind) in knobs else common
-    return found
+        usual[kind] = USUAL[kind] if USUAL.get(kind) in knobs else common
+    return usual
 
 
 def exams_of(summaries: Iterable[Summary]) -> list[Exam]:
-    """All that was asked, in the order of the report."""
+    """The exams of some trials, in the order of the report."""
     return sorted({Exam.of(each.trial) for each in summaries}, key=lambda exam: exam.order)
 
 
-def settings_of(summaries: Iterable[Summary], weights: str) -> list[Setting]:
-    """All settings of a model, in the order of the report."""
-    found = {Setting.of(each.trial) for each in summaries if each.trial.weights == weights}
-    return sorted(found, key=lambda setting: setting.order)
+def settings_of(summaries: Iterable[Summary], weights: str) -> list[TrialSetting]:
+    """The settings of a model, in the order of the report."""
+    settings = {TrialSetting.of(each.trial) for each in summaries if each.trial.weights == weights}
+    return sorted(settings, key=lambda setting: setting.order)
 
 
-def panels(summaries: Sequence[Summary], weights: str) -> list[Panel]:
-    """The tables of a model."""
-    groups: dict[tuple[Setting, str], list[Summary]] = {}
+def panels(summaries: Sequence[Summary], weights: str) -> list[TrialPanel]:
+    """The panels of a model, in the order of the report."""
+    groups: dict[tuple[TrialSetting, str], list[Summary]] = {}
     for each in summaries:
         if each.trial.weights == weights:
-            family = read(each.trial.rule).family
-            groups.setdefault((Setting.of(each.trial), family), []).append(each)
+            family = parts_of(each.trial.rule).family
+            groups.setdefault((TrialSetting.of(each.trial), family), []).append(each)
     order = [*FAMILIES]
     ranked = sorted(
         groups,
@@ -182,4 +184,6 @@ def panels(summaries: Sequence[Summary], weights: str) -> list[Panel]:
             key[1],
         ),
     )
-    return [Panel(setting, family, tuple(groups[setting, family])) for setting, family in ranked]
+    return [
+        TrialPanel(setting, family, tuple(groups[setting, family])) for setting, family in ranked
+    ]

@@ -1,4 +1,4 @@
-"""Which plots a report has: speed over a swept knob, sensitivity to lam, bars by selection."""
+"""The plots of a report: accuracy over forwards, accuracy over lam, bars for each selection."""
 
 from __future__ import annotations
 
@@ -8,39 +8,39 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from unmask.lab.figures.panels import Facet, accuracy_bars, accuracy_over_knob
-from unmask.lab.figures.plots import Curve, Point, accuracy_against_forwards
+from unmask.lab.figures.plots import PlotCurve, PlotPoint, accuracy_against_forwards
 from unmask.lab.report.blocks import Picture
 from unmask.lab.report.findings import Findings
-from unmask.lab.report.panels import Panel, Setting, exams_of, panels, usual_knobs
-from unmask.lab.report.rule_columns import SCORES, Reading, read, sortable
+from unmask.lab.report.panels import TrialPanel, TrialSetting, exams_of, panels, usual_knobs
+from unmask.lab.report.rule_parts import SCORES, RuleParts, parts_of, sortable
 from unmask.lab.report.wording import clean, percent
 from unmask.lab.summary import Summary
 from unmask.rules.registry import kind_named, show
 
-LEAST_LAMS = 3  # two are a difference, which the tables show better
+LEAST_LAMS = 3  # the tables show two values of lam better than a plot
 
 
 @dataclass(frozen=True)
 class Plot:
-    """A picture, and how it is drawn into files."""
+    """A picture, and the function that draws it into files."""
 
     picture: Picture
     draw: Callable[..., None]
 
 
 def plots(findings: Findings) -> list[Plot]:
-    """All of them, in the order of the report; each is numbered, so names are never taken twice."""
-    found = _speeds(findings)
+    """All plots in the order of the report, with unique, numbered names."""
+    drawn = _speeds(findings)
     for model in findings.models:
         every = panels(findings.summaries, model.weights)
         settings = list(dict.fromkeys(panel.setting for panel in every))
         for setting in settings:
             members = [panel for panel in every if panel.setting == setting]
             title = f"{model.title}: {setting.words(settings)}"
-            found += [plot for panel in members if (plot := _lams(findings, panel, title))]
+            drawn += [plot for panel in members if (plot := _lams(findings, panel, title))]
             bars = _bars(findings, members, title)
-            found += [bars] if bars else []
-    return [_numbered(plot, place) for place, plot in enumerate(found, 1)]
+            drawn += [bars] if bars else []
+    return [_numbered(plot, place) for place, plot in enumerate(drawn, 1)]
 
 
 def _numbered(plot: Plot, place: int) -> Plot:
@@ -49,15 +49,15 @@ def _numbered(plot: Plot, place: int) -> Plot:
 
 
 def _speeds(findings: Findings) -> list[Plot]:
-    """Accuracy against forwards: a figure per task, setting, score and kind of selection."""
-    found = []
+    """Accuracy over forwards: a plot for each task, setting, score and kind of selection."""
+    speeds = []
     for contest in findings.contests:
-        groups: dict[tuple[Setting, str, str], list[Curve]] = {}
+        groups: dict[tuple[TrialSetting, str, str], list[PlotCurve]] = {}
         for curve in (each.curve for each in contest.scored if each.speed == "nominal"):
-            reading = read(curve.summaries[0].trial.rule)
-            points = tuple(_point(each, read(each.trial.rule).knob) for each in curve.summaries)
-            drawn = Curve(_lam_label(reading), points, baseline=not reading.lam)
-            groups.setdefault((curve.setting, reading.score, reading.kind), []).append(drawn)
+            parts = parts_of(curve.summaries[0].trial.rule)
+            points = tuple(_point(each, parts_of(each.trial.rule).knob) for each in curve.summaries)
+            drawn = PlotCurve(_lam_label(parts), points, baseline=not parts.lam)
+            groups.setdefault((curve.setting, parts.score, parts.kind), []).append(drawn)
         model = next(model for model in findings.models if model.weights == contest.weights)
         for (setting, score, kind), curves in groups.items():
             title = f"{contest.exam.words(findings.exams)}, {setting.words()}"
@@ -65,135 +65,133 @@ def _speeds(findings: Findings) -> list[Plot]:
                 title = f"{model.title}: {title}"
             what = f"{score} | {kind}, numbers: {_argument(kind)}"
             caption = f"Accuracy against forward passes, {title} ({what})"
-            picture = Picture(f"speed-{_slug(contest.exam.task)}", caption, _told(caption, curves))
-            found.append(Plot(picture, _speed(curves, f"{title}\n{what}")))
-    return found
+            picture = Picture(
+                f"speed-{_slug(contest.exam.task)}", caption, _in_words(caption, curves)
+            )
+            speeds.append(Plot(picture, _speed(curves, f"{title}\n{what}")))
+    return speeds
 
 
-def _speed(curves: Sequence[Curve], title: str) -> Callable[..., None]:
+def _speed(curves: Sequence[PlotCurve], title: str) -> Callable[..., None]:
     return lambda *files: accuracy_against_forwards(curves, clean_lines(title), *files)
 
 
-def _lams(findings: Findings, panel: Panel, title: str) -> Plot | None:
-    """Accuracy over lam at the usual knob: a panel per task, a curve per score."""
+def _lams(findings: Findings, panel: TrialPanel, title: str) -> Plot | None:
+    """Accuracy over lam at the usual knob: a panel for each task, a curve for each score."""
     usual = usual_knobs(panel.summaries)
     facets = []
     for exam in panel.exams:
-        curves: dict[str, dict[float, Point]] = {}
-        for reading in panel.readings():
-            each = panel.find(reading.rule, exam)
-            if each is not None and reading.knob == usual[reading.kind]:
-                names = [f"{reading.score} | {reading.selection}"]
-                if not reading.lam:  # the baseline of every reading of swd
-                    names += [f"{names[0]}, {v}" for v in _variants(panel, reading)]
-                elif reading.variant:
-                    names = [f"{names[0]}, {reading.variant}"]
+        curves: dict[str, dict[float, PlotPoint]] = {}
+        for parts in panel.rules():
+            each = panel.find(parts.rule, exam)
+            if each is not None and parts.knob == usual[parts.kind]:
+                names = [f"{parts.score} | {parts.selection}"]
+                if not parts.lam:  # the baseline of every variant of swd
+                    names += [f"{names[0]}, {v}" for v in _variants(panel, parts)]
+                elif parts.variant:
+                    names = [f"{names[0]}, {parts.variant}"]
                 for name in names:
-                    point = _point(each, show(reading.lam))
-                    curves.setdefault(name, {})[reading.lam] = point
-        kept = {name: found for name, found in curves.items() if len(found) >= LEAST_LAMS}
+                    point = _point(each, show(parts.lam))
+                    curves.setdefault(name, {})[parts.lam] = point
+        kept = {name: points for name, points in curves.items() if len(points) >= LEAST_LAMS}
         if kept:
-            lams = sorted({lam for found in kept.values() for lam in found})
+            lams = sorted({lam for points in kept.values() for lam in points})
             drawn = [
-                Curve(name, tuple(found[lam] for lam in sorted(found)))
-                for name, found in kept.items()
+                PlotCurve(name, tuple(points[lam] for lam in sorted(points)))
+                for name, points in kept.items()
             ]
             words = exam.words(findings.exams)
             facets.append(Facet(clean(words), tuple(map(show, lams)), tuple(drawn)))
     if not facets:
         return None
     caption = f"Accuracy over lam, {title}, {panel.title}"
-    told = _told(caption, [curve for facet in facets for curve in facet.curves])
+    alt = _in_words(caption, [curve for facet in facets for curve in facet.curves])
     return Plot(
-        Picture("lam", caption, told),
+        Picture("lam", caption, alt),
         lambda *files: accuracy_over_knob(facets, clean(f"{title}, {panel.title}"), "lam", *files),
     )
 
 
-def _variants(panel: Panel, baseline: Reading) -> list[str]:
-    """Readings of swd other than the default that were run on top of a baseline."""
-    found = {
-        reading.variant: None
-        for reading in panel.readings()
-        if reading.variant and reading.base == baseline.rule
-    }
-    return list(found)
+def _variants(panel: TrialPanel, baseline: RuleParts) -> list[str]:
+    """The variants of swd that were run with the rule of a baseline."""
+    rules = [parts for parts in panel.rules() if parts.base == baseline.rule]
+    return list(dict.fromkeys(parts.variant for parts in rules if parts.variant))
 
 
-def _bars(findings: Findings, members: Sequence[Panel], title: str) -> Plot | None:
-    """Accuracy by selection: a panel per task, a group per selection, a bar per lam."""
-    readings = [r for panel in members for r in panel.split()[0] if not r.problem]
-    if not readings:
+def _bars(findings: Findings, members: Sequence[TrialPanel], title: str) -> Plot | None:
+    """Accuracy of each selection: a panel for each task, a group of bars for each selection."""
+    rules = [r for panel in members for r in panel.split()[0] if not r.problem]
+    if not rules:
         return None
-    counts = Counter(_plain_score(reading) for reading in readings)
+    counts = Counter(_plain_score(parts) for parts in rules)
     score = max(counts, key=lambda name: (counts[name], -_rank(name)))
-    chosen = [reading for reading in readings if _plain_score(reading) == score]
-    groups = list(dict.fromkeys(_group(reading) for reading in chosen))
+    chosen = [parts for parts in rules if _plain_score(parts) == score]
+    groups = list(dict.fromkeys(_group(parts) for parts in chosen))
     if len(groups) < 2:
         return None
     knobs = {group: _knobs(chosen, group) for group in groups}
     facets = []
     for exam in exams_of(each for panel in members for each in panel.summaries):
-        curves: dict[str, list[Point]] = {}
-        for reading in sorted(chosen, key=lambda reading: (reading.lam, reading.variant)):
-            each = next((e for panel in members if (e := panel.find(reading.rule, exam))), None)
+        curves: dict[str, list[PlotPoint]] = {}
+        for parts in sorted(chosen, key=lambda parts: (parts.lam, parts.variant)):
+            each = next((e for panel in members if (e := panel.find(parts.rule, exam))), None)
             if each is not None:
-                point = _point(each, knobs[_group(reading)])
-                curves.setdefault(_lam_label(reading), []).append(point)
+                point = _point(each, knobs[_group(parts)])
+                curves.setdefault(_lam_label(parts), []).append(point)
         drawn = [
-            Curve(label, tuple(points), baseline=label == "lam 0")
+            PlotCurve(label, tuple(points), baseline=label == "lam 0")
             for label, points in curves.items()
         ]
         present = {point.knob for curve in drawn for point in curve.points}
         axis = tuple(knob for knob in knobs.values() if knob in present)
         facets.append(Facet(clean(exam.words(findings.exams)), axis, tuple(drawn)))
     caption = f"Accuracy by selection, {title}, {score}"
-    told = _told(caption, [curve for facet in facets for curve in facet.curves])
+    alt = _in_words(caption, [curve for facet in facets for curve in facet.curves])
     return Plot(
-        Picture("selections", caption, told),
+        Picture("selections", caption, alt),
         lambda *files: accuracy_bars(facets, clean(f"{title}, {score}"), "selection", *files),
     )
 
 
-def _plain_score(reading: Reading) -> str:
-    parts = reading.score.split(" | ")
-    return next((score for score in SCORES if score in parts), reading.score)
+def _plain_score(parts: RuleParts) -> str:
+    names = parts.score.split(" | ")
+    return next((score for score in SCORES if score in names), parts.score)
 
 
 def _rank(score: str) -> int:
     return SCORES.index(score) if score in SCORES else len(SCORES)
 
 
-def _group(reading: Reading) -> str:
-    return f"credit,\n{reading.kind}" if reading.score.startswith("credit(") else reading.kind
+def _group(parts: RuleParts) -> str:
+    return f"credit,\n{parts.kind}" if parts.score.startswith("credit(") else parts.kind
 
 
-def _knobs(readings: Sequence[Reading], group: str) -> str:
-    """The name under a group of bars: its selection, and every knob that its bars have."""
-    found = {reading.knob for reading in readings if _group(reading) == group}
-    return f"{group}\n{' / '.join(sorted(found, key=sortable))}".rstrip()
+def _knobs(rules: Sequence[RuleParts], group: str) -> str:
+    """The name under a group of bars: the selection and all knobs of its bars."""
+    knobs = {parts.knob for parts in rules if _group(parts) == group}
+    return f"{group}\n{' / '.join(sorted(knobs, key=sortable))}".rstrip()
 
 
-def _point(each: Summary, knob: str) -> Point:
+def _point(each: Summary, knob: str) -> PlotPoint:
     low, high = each.interval()
-    return Point(knob, each.mean("nfe"), each.accuracy(), low, high)
+    return PlotPoint(knob, each.mean("nfe"), each.accuracy(), low, high)
 
 
-def _lam_label(reading: Reading) -> str:
-    return f"lam {show(reading.lam)}" + (f", {reading.variant}" if reading.variant else "")
+def _lam_label(parts: RuleParts) -> str:
+    return f"lam {show(parts.lam)}" + (f", {parts.variant}" if parts.variant else "")
 
 
 def _argument(kind: str) -> str:
     return kind_named(kind).arguments[0].name
 
 
-def _told(caption: str, curves: Sequence[Curve]) -> str:
-    """The picture in words, for who does not see it."""
-    said = []
+def _in_words(caption: str, curves: Sequence[PlotCurve]) -> str:
+    """A text for readers who cannot see the picture."""
+    ranges = []
     for curve in curves:
         values = [point.accuracy for point in curve.points]
-        said.append(f"{curve.label}: {percent(min(values))} to {percent(max(values))}%")
-    return f"{caption}. {'; '.join(said)}. The tables have every figure.".replace("\n", " ")
+        ranges.append(f"{curve.label}: {percent(min(values))} to {percent(max(values))}%")
+    return f"{caption}. {'; '.join(ranges)}. The tables have every figure.".replace("\n", " ")
 
 
 def _slug(text: str) -> str:
@@ -201,5 +199,5 @@ def _slug(text: str) -> str:
 
 
 def clean_lines(text: str) -> str:
-    """Line breaks of our own stay."""
+    """A title without control characters; its line breaks stay."""
     return "\n".join(clean(line) for line in text.split("\n"))

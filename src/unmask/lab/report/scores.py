@@ -1,4 +1,4 @@
-"""Tables like the paper's: a section for every model and setting, a table for every selection."""
+"""Tables like the paper's: a section for each model and setting, a table for each selection."""
 
 from __future__ import annotations
 
@@ -7,35 +7,35 @@ from itertools import groupby
 
 from unmask.lab.report.about import whose
 from unmask.lab.report.blocks import Block, Section, Text
-from unmask.lab.report.findings import Findings, Model
+from unmask.lab.report.findings import Findings, ReportedModel
 from unmask.lab.report.pairs import pair_of
-from unmask.lab.report.panels import Exam, Panel, panels
+from unmask.lab.report.panels import Exam, TrialPanel, panels
 from unmask.lab.report.paper_columns import SIZES, why_not_the_papers
-from unmask.lab.report.rule_columns import Reading, read
-from unmask.lab.report.score_table import Entry, Line, score_table
+from unmask.lab.report.rule_parts import RuleParts, parts_of
+from unmask.lab.report.score_table import RuleLine, TaskEntry, score_table
 from unmask.lab.summary import Summary, why_not
 
 ALONE = (
-    "No trial of this setting suppresses EOS. Over a full window LLaDA fills the tail with EOS "
-    "early, and suppressing it can lift the baseline by as much as SWD does; without such trials "
-    "a gain here may be no more than that."
+    "No trial of this setting suppresses EOS. With a full window LLaDA writes EOS into the tail "
+    "early, and suppressing EOS can raise the baseline as much as SWD does. Without such trials "
+    "a gain in this section may have the same cause."
 )
 
 
 def scores(findings: Findings) -> Section:
-    """All tables."""
-    found: list[Block] = []
+    """All tables of accuracies."""
+    sections: list[Block] = []
     for model in findings.models:
         every = panels(findings.summaries, model.weights)
         settings = list(dict.fromkeys(panel.setting for panel in every))
         for setting, group in groupby(every, key=lambda panel: panel.setting):
             title = f"{model.title}: {setting.words(settings)}"
-            found.append(Section(title, tuple(_section(findings, model, list(group), every))))
-    return Section("Accuracy and forwards", tuple(found))
+            sections.append(Section(title, tuple(_section(findings, model, list(group), every))))
+    return Section("Accuracy and forwards", tuple(sections))
 
 
 def _section(
-    findings: Findings, model: Model, group: list[Panel], every: list[Panel]
+    findings: Findings, model: ReportedModel, group: list[TrialPanel], every: list[TrialPanel]
 ) -> list[Block]:
     setting = group[0].setting
     blocks: list[Block] = [Text(_about_paper(findings, model, group))]
@@ -48,74 +48,77 @@ def _section(
     versus = "vs lam 0" if findings.comparisons.baseline is None else "vs baseline"
     for panel in group:
         main, swept = panel.split()
-        for readings, more in ((main, ""), (swept, ", other values of the knob")):
-            if readings:
-                lines = _lines(findings, panel, readings, suppressed)
+        for rules, more in ((main, ""), (swept, ", other values of the knob")):
+            if rules:
+                lines = _lines(findings, panel, rules, suppressed)
                 title = panel.title + more + _tables(lines)
                 blocks.append(score_table(title, lines, findings.exams, versus))
     return blocks
 
 
-def _about_paper(findings: Findings, model: Model, group: list[Panel]) -> str:
-    """Whose figures stand beside ours, or why none do."""
+def _about_paper(findings: Findings, model: ReportedModel, group: list[TrialPanel]) -> str:
+    """Whether the tables show the paper's figures, and if not, why."""
     summaries = [each for panel in group for each in panel.summaries]
     text = f"The model is {whose(model)}."
     if model.counterpart is None:
         return text
     beside = [each for each in summaries if findings.paper(each.trial)]
     if not beside:
-        found = (why_not_the_papers(each.trial) for each in summaries)
-        reason = next((reason for reason in found if reason), "it has none for these rules")
-        return f"{text} None of its figures is shown: {reason}."
-    text += " Its figures stand beside ours; it scored by rules like those of compat."
+        reasons = (why_not_the_papers(each.trial) for each in summaries)
+        reason = next((each for each in reasons if each), "it has none for these rules")
+        return f"{text} The paper's figures are not shown: {reason}."
+    text += " The paper's figures stand beside ours; it scored by rules like those of compat."
     if any(each.count < SIZES[each.trial.task] for each in beside):
         sizes = ", ".join(f"{task} {size}" for task, size in SIZES.items())
-        text += f" It used all examples ({sizes}), ours are fewer where n says so."
+        text += f" The paper used all examples ({sizes}); ours are fewer where n says so."
     return text
 
 
-def _tables(lines: list[Line]) -> str:
-    """Where the paper's figures come from."""
+def _tables(lines: list[RuleLine]) -> str:
+    """The tables of the paper that the figures come from."""
     entries = [entry for line in lines for entry in line.entries.values()]
-    found = dict.fromkeys(each.table for entry in entries for each in entry.paper)
-    return f" (paper: {', '.join(found)})" if found else ""
+    tables = dict.fromkeys(each.table for entry in entries for each in entry.paper)
+    return f" (paper: {', '.join(tables)})" if tables else ""
 
 
 def _lines(
-    findings: Findings, panel: Panel, readings: list[Reading], suppressed: list[Summary]
-) -> list[Line]:
-    """A line per rule; then every baseline once more, with EOS suppressed."""
+    findings: Findings, panel: TrialPanel, rules: list[RuleParts], suppressed: list[Summary]
+) -> list[RuleLine]:
+    """A line for each rule, then each baseline once more with EOS suppressed."""
     kept = []
-    for reading in readings:
-        found = {exam: panel.find(reading.rule, exam) for exam in panel.exams}
-        entries = {exam: _entry(findings, each) for exam, each in found.items() if each}
-        kept.append(Line(reading.rule, "", entries))
+    for parts in rules:
+        trials = {exam: panel.find(parts.rule, exam) for exam in panel.exams}
+        entries = {exam: _entry(findings, each) for exam, each in trials.items() if each}
+        kept.append(RuleLine(parts.rule, "", entries))
     others = []
     for line in kept:
-        if not read(line.rule).lam:
+        if not parts_of(line.rule).lam:
             entries = {
                 Exam.of(each.trial): _beside_kept(line, each)
                 for each in suppressed
-                if read(each.trial.rule).rule == line.rule and Exam.of(each.trial) in line.entries
+                if parts_of(each.trial.rule).rule == line.rule
+                and Exam.of(each.trial) in line.entries
             }
             if entries:
-                others.append(Line(line.rule, "EOS suppressed, against EOS kept", entries))
+                others.append(
+                    RuleLine(line.rule, "EOS suppressed, compared with EOS kept", entries)
+                )
     return kept + others
 
 
-def _entry(findings: Findings, found: Summary) -> Entry:
-    compared, key = findings.comparisons, found.trial.key
-    return Entry(
-        found,
-        findings.paper(found.trial),
+def _entry(findings: Findings, summary: Summary) -> TaskEntry:
+    compared, key = findings.comparisons, summary.trial.key
+    return TaskEntry(
+        summary,
+        findings.paper(summary.trial),
         compared.made.get(key),
         compared.refused.get(key, ""),
         names_baseline=compared.baseline is None,
     )
 
 
-def _beside_kept(line: Line, found: Summary) -> Entry:
-    """EOS suppressed against EOS kept, under the same rule."""
-    kept = line.entries[Exam.of(found.trial)].found
-    reason = why_not(kept, found)
-    return Entry(found, [], None if reason else pair_of(kept, found), reason or "")
+def _beside_kept(line: RuleLine, summary: Summary) -> TaskEntry:
+    """A trial with EOS suppressed, compared with the same rule with EOS kept."""
+    kept = line.entries[Exam.of(summary.trial)].summary
+    reason = why_not(kept, summary)
+    return TaskEntry(summary, [], None if reason else pair_of(kept, summary), reason or "")

@@ -1,4 +1,4 @@
-"""Numbers as the report writes them."""
+"""Formats numbers and names for reports."""
 
 from __future__ import annotations
 
@@ -11,42 +11,42 @@ NONE = "–"
 
 
 def percent(share: float) -> str:
-    """67.3"""
+    """A share in percent: 67.3"""
     return f"{100 * share:.1f}"
 
 
 def span(interval: Interval) -> str:
-    """Of a share, in percent: [64.7, 69.8]"""
+    """An interval of shares in percent: [64.7, 69.8]"""
     return f"[{percent(interval.low)}, {percent(interval.high)}]"
 
 
 def points(difference: float) -> str:
-    """A difference of shares: +35.8"""
+    """A difference of shares in points: +35.8"""
     return f"{round(100 * difference, 1) + 0.0:+.1f}"  # + 0.0: never -0.0
 
 
 def points_span(interval: Interval) -> str:
-    """[+33.1, +38.4]"""
+    """An interval of differences in points: [+33.1, +38.4]"""
     return f"[{points(interval.low)}, {points(interval.high)}]"
 
 
 def p_value(p: float) -> str:
-    """p 0.031"""
+    """A p value: p 0.031"""
     return "p <0.001" if p < 0.001 else f"p {p:.3f}"
 
 
 def number(value: float | None, digits: int = 1) -> str:
-    """163.2, or a dash where there is none."""
+    """A number with fixed digits, 163.2, or a dash for None."""
     return NONE if value is None else f"{value:.{digits}f}"
 
 
 def share(part: float | None, whole: float | None) -> str:
-    """Of a whole, in percent: 67.3, or a dash where it is not known."""
+    """A part of a whole in percent: 67.3, or a dash if it is not known."""
     return percent(part / whole) if whole and part is not None else NONE
 
 
 def seconds(value: float | None) -> str:
-    """Three figures: 0.0123, 7.75, 1234; 0 is nothing at all."""
+    """Seconds with three digits: 0.0123, 7.75, 1234; a dash for None."""
     if not value:
         return NONE if value is None else "0"
     if value >= 100:
@@ -55,29 +55,29 @@ def seconds(value: float | None) -> str:
 
 
 def duration(value: float) -> str:
-    """35 s, 12 min, 3.4 h"""
+    """A duration: 35 s, 12 min, 3.4 h"""
     if value < 100:
         return f"{value:.0f} s"
     return f"{value / 60:.0f} min" if value < 6000 else f"{value / 3600:.1f} h"
 
 
 def gigabytes(value: float) -> str:
-    """Of bytes; a dash where memory could not be read."""
+    """Bytes in GB, or a dash if the memory could not be measured."""
     return f"{value / 1e9:.2f}" if value else NONE
 
 
 def counted(number: int, one: str, many: str = "") -> str:
-    """1 trial, 2 trials"""
+    """A number with its noun: 1 trial, 2 trials"""
     return f"{number} {one if number == 1 else many or one + 's'}"
 
 
 def listed(texts: Iterable[object]) -> str:
-    """a, b, c"""
+    """Texts separated by commas: a, b, c"""
     return ", ".join(str(text) for text in texts)
 
 
 def clean(text: str) -> str:
-    """On one line and without control characters, which names from elsewhere may hold."""
+    """A text on one line, with a space for each control character."""
     return "".join(
         " " if unicodedata.category(letter) in ("Cc", "Cf", "Cs", "Zl", "Zp") else letter
         for letter in text

@@ -17,11 +17,8 @@ from unmask.decoding.results import Step
 from unmask.lab.sweep.plan import Work
 from unmask.lab.sweep.store import AskedExample, Store
 from unmask.models.denoiser import Denoiser, ModelSpec
-from unmask.models.source import ModelSource
 from unmask.models.tokenizer import Tokenizer
-from unmask.models.wrappers.memoised import Remembered
-from unmask.text.answers import Answer, generate
-from unmask.text.clock import Clock
+from unmask.text.answers import Answer, decode_requests
 from unmask.trace import Tracer
 from unmask.trace.recording.files import TraceFiles, made_folder, together
 from unmask.trace.recording.record import text_of
@@ -47,7 +44,7 @@ def decode(
         store.still_here(SIGN_OF_LIFE)
 
     jobs = ((work, ask) for work in works for ask in claims(store, work, batch_size))
-    tokenizer = works[0].subject.tokenizer
+    tokenizer = works[0].session.tokenizer
     for (work, ask), record in decoded(model, tokenizer, jobs, batch_size, traces, alive):
         store.finish(work.trial, ask, record)
         on_done(work)
@@ -84,22 +81,16 @@ def decoded(
             yield requests[-1]
 
     watch = _Watch(model)
-    files = None if traces is None else _traces(traces, model, tokenizer, taken, requests)
+    files = None if traces is None else _traces(traces, tokenizer, taken, requests)
     with nullcontext() if files is None else files:
-        see = together(watch, files, on_step)
-        clock = None if isinstance(model, Remembered) else Clock()
-        answers = generate(model, tokenizer, requested(), batch_size, see, files is not None, clock)
-        for key, answer in answers:
+        see, keep = together(watch, files, on_step), files is not None
+        for key, answer in decode_requests(model, tokenizer, requested(), batch_size, see, keep):
             record = record_of(answer, watch.written.pop(key), tokenizer, model.spec)
             yield taken[key], {**record, **watch.memory(key)}
 
 
 def _traces(
-    folder: Path,
-    model: Denoiser,
-    tokenizer: Tokenizer,
-    taken: list[Job],
-    requests: list[Request],
+    folder: Path, tokenizer: Tokenizer, taken: list[Job], requests: list[Request]
 ) -> TraceFiles:
     """Writes a trace file for every job that is taken."""
 
@@ -110,11 +101,9 @@ def _traces(
 
     def tracer(key: int, stream: BinaryIO) -> Tracer:
         work, ask = taken[key]
-        trial, device = work.trial, str(model.device)
-        dtype = None if trial.dtype == "stored" else trial.dtype
-        source = asdict(ModelSource(trial.model, device, dtype, cache=trial.cache))
-        about = {**source, "weights": trial.weights, "example": ask.example}
-        return Tracer(stream, model.spec, requests[key], tokenizer, about)
+        source = asdict(work.session.source(work.setting.options))
+        about = {**source, "weights": work.trial.weights, "example": ask.example}
+        return Tracer(stream, work.session.spec, requests[key], tokenizer, about)
 
     return TraceFiles(
         path, tracer, lambda result: text_of(result, requests[result.key], tokenizer) or ""

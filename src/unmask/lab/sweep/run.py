@@ -88,7 +88,7 @@ def _groups(works: Sequence[Work], memo: bool) -> Iterator[list[Work]]:
     if not memo:
         yield from ([work] for work in works)
         return
-    by_model: dict[tuple[str, ...], list[Work]] = {}
+    by_model: dict[tuple[object, ...], list[Work]] = {}
     for work in works:
         by_model.setdefault(model_of(work), []).append(work)
     for members in by_model.values():

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-import torch
-
 from unmask.lab.ray.join import Cluster
 from unmask.lab.sweep.plan import Work
 from unmask.models.denoiser import Denoiser
+from unmask.text.session import Session
 
 
 class ProgressListener(Protocol):
@@ -36,26 +35,26 @@ class RunOptions:
     traces: Path | None = None  # a folder for the traces of all examples
     cluster: Cluster | None = None  # its workers decode, whatever `devices` says
     imports: tuple[str, ...] = ()  # files and modules with parts that rules name
-    memo: bool = False  # all trials in one batch, no canvas computed twice, no seconds measured
+    memo: bool = False  # all trials in one batch, no canvas computed twice; seconds are shared
 
 
-def model_of(work: Work) -> tuple[str, ...]:
-    """What a trial's model is loaded from: weights, dtype and cache."""
-    return work.trial.weights, work.trial.dtype, work.trial.cache
+def model_of(work: Work) -> tuple[object, ...]:
+    """Equal for trials that share a model: weights, dtype, cache and guidance."""
+    trial = work.trial
+    return trial.weights, trial.dtype, trial.cache, trial.guidance
 
 
 class LastModel:
-    """Keeps the model that was loaded last; one at a time, since models are large."""
+    """Loads one model at a time, since they are large."""
 
     def __init__(self) -> None:
-        self._name: tuple[str, ...] = ()
-        self._model: Denoiser | None = None
+        self._session: Session | None = None
 
     def of(self, work: Work, device: str) -> Denoiser:
-        """The model of a trial, loaded unless it is there already."""
-        trial, name = work.trial, (*model_of(work), device)
-        if self._model is None or name != self._name:
-            self._model = None  # frees its memory before the next one is loaded
-            self._model = work.subject.load(torch.device(device), trial.dtype, trial.cache)
-            self._name = name
-        return self._model
+        """The model of a trial on a device; frees the last one if it is another."""
+        session = work.session
+        if self._session is not None and self._session is not session:
+            self._session.unload()
+        self._session = session
+        session.load_on(device)
+        return session.model(work.setting.options)

@@ -1,4 +1,4 @@
-"""Caches of keys and values: each wraps a loaded model and is a denoiser itself."""
+"""Caches of keys and values; a cached model is a denoiser."""
 
 from unmask.models.caches.cached import Cached, check_cache
 from unmask.models.caches.policies import POLICIES, BlockCache, DelayedCache, DualCache, PrefixCache

@@ -1,4 +1,4 @@
-"""Any loaded model with a cache: only some positions are computed in each forward."""
+"""A loaded model with a cache: each forward computes only some positions."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from unmask.models.transformer import block_causal
 
 
 @dataclass
-class Store:
-    """Keys and values of all layers, [B, H, L + 1, D] each; the last place takes padding."""
+class KeyValueStore:
+    """Keys and values of all layers, [B, H, L + 1, D] each; padding goes to the last position."""
 
     layers: dict[int, tuple[Tensor, Tensor]] = field(default_factory=dict)
-    where: Tensor | None = None  # [B, Q] the positions of the forward under way
+    where: Tensor | None = None  # [B, Q] the positions of the current forward
     length: int = 0
 
     def update(self, layer: int, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-        """Write the new ones in their places and hand out all."""
+        """Write new keys and values at their positions; returns those of all positions."""
         assert self.where is not None
         if layer not in self.layers:
             rows, heads, _, size = keys.shape
@@ -37,7 +37,7 @@ class Store:
         return k[:, :, :-1], v[:, :, :-1]
 
     def take(self, rows: Tensor, known: Tensor, length: int) -> None:
-        """Keep these rows (new ones where not `known`), on canvases of this length."""
+        """Reorder the rows for canvases of this length; rows that are not `known` become zero."""
         for layer, pair in self.layers.items():
             grown = (_resized(kept[:, :, :-1], length + 1, 2)[rows] for kept in pair)
             k, v = (torch.where(known[:, None, None, None], kept, 0.0) for kept in grown)
@@ -46,7 +46,7 @@ class Store:
 
 
 def check_cache(spec: ModelSpec, policy: Policy) -> None:
-    """Raise unless a cache suits a model's attention."""
+    """Raise unless the cache fits the model's attention."""
     if isinstance(policy, BlockCache) != (spec.block is not None):
         kind = "block-causal" if spec.block else "full"
         fitting = "'block'" if spec.block else "'prefix', 'dual' or 'delayed'"
@@ -54,17 +54,17 @@ def check_cache(spec: ModelSpec, policy: Policy) -> None:
 
 
 class Cached:
-    """A model whose forwards compute what its policy asks for, and nothing else.
+    """A model whose forwards compute only the positions that its policy chooses.
 
-    Positions that were not computed are not `fresh`: they are no candidates, and what they looked
-    like is no history. A stale distribution would seem perfectly stable.
+    Other positions are not `fresh`: rules do not choose them, and they do not enter the history.
+    An old distribution would look perfectly stable.
     """
 
     def __init__(self, model: Pretrained, policy: Policy | str) -> None:
         if not isinstance(model, Pretrained):
             raise RequestError(
-                f"a cache wraps a model that unmask.load gave, not {type(model).__name__}; "
-                "guidance goes around the cache: Guided(Cached(model, ...), scale)"
+                f"a cache wraps a model from unmask.load, got {type(model).__name__}; guidance "
+                "goes around the cache: Guided(Cached(model, ...), scale)"
             )
         if isinstance(policy, str):
             if policy not in POLICIES:
@@ -74,7 +74,7 @@ class Cached:
         self.model, self.spec, self.device = model, model.spec, model.device
         self.policy = policy
         self._keys: tuple[int, ...] = ()
-        self._store = Store()
+        self._store = KeyValueStore()
         self._memory: Memory | None = None
         self._hidden: Tensor | None = None
 
@@ -96,7 +96,7 @@ class Cached:
         return self.model.head(hidden, rows, positions)
 
     def _forward(self, canvas: Canvas, computed: Tensor, real: Tensor) -> None:
-        """Compute some positions of each row; rows with fewer are padded."""
+        """Compute some positions of each row; rows with fewer positions are padded."""
         length = canvas.tokens.shape[-1]
         queries = int(computed.sum(-1).max())
         order = computed.to(torch.uint8).sort(descending=True, stable=True).indices[:, :queries]
@@ -109,11 +109,11 @@ class Cached:
         if self.spec.block is not None:
             place = torch.arange(length).expand(visible.shape)
             mask = mask & block_causal(order, place, self.spec.block)[:, None]
-        places, seen = ship(order, self.device), ship(mask, self.device)
-        states = self.model.forward(tokens, places, seen, self._store)
+        places, visible = ship(order, self.device), ship(mask, self.device)
+        states = self.model.forward(tokens, places, visible, self._store)
         if self._hidden is None:
             self._hidden = states.new_zeros(*canvas.tokens.shape, states.shape[-1])
-        hidden = self._hidden.clone()  # the last forward's hidden states are not ours to change
+        hidden = self._hidden.clone()  # callers may still hold the last forward's states
         rows, columns = valid.nonzero(as_tuple=True)
         places = ship(order[rows, columns], hidden.device)
         rows, columns = ship(rows, hidden.device), ship(columns, hidden.device)
@@ -126,11 +126,11 @@ class Cached:
         memory.start = canvas.start.clone()
         whole = (computed | ~memory.computed).all(-1)
         memory.age = torch.where(whole, 0, memory.age + 1)
-        if self.spec.block is not None:  # what lies before the open block is complete by now
+        if self.spec.block is not None:  # all blocks before the active one are complete
             memory.final = canvas.start // self.spec.block * self.spec.block
 
     def _follow(self, canvas: Canvas) -> Memory:
-        """Bring what is kept into the order of this forward's rows; new rows start empty."""
+        """Reorder the kept rows to match this forward; new rows start empty."""
         shape = canvas.tokens.shape
         memory = self._memory
         if memory is None:
@@ -175,7 +175,7 @@ def _taken(memory: Memory, rows: Tensor, known: Tensor, shape: torch.Size) -> Me
 
 
 def _resized(kept: Tensor, length: int, axis: int) -> Tensor:
-    """Cut or padded with zeros at the end of an axis."""
+    """Cut an axis, or pad its end with zeros."""
     have = kept.shape[axis]
     if have >= length:
         return kept.narrow(axis, 0, length)

@@ -1,4 +1,4 @@
-"""Which positions a forward computes anew; the others keep the keys and values they had."""
+"""Cache policies: which positions a forward recomputes; the others keep their keys and values."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from unmask.models.denoiser import Canvas
 
 @dataclass
 class Memory:
-    """What a cache knows of its rows, beside their keys and values."""
+    """The state of a cache's rows, besides their keys and values."""
 
-    computed: Tensor  # [B, L] bool: has keys and values at all
-    tokens: Tensor  # [B, L] the tokens they were computed from
-    start: Tensor  # [B] the window that was open then
-    final: Tensor  # [B] positions before this never change again
-    age: Tensor  # [B] forwards since everything was computed
+    computed: Tensor  # [B, L] bool: keys and values exist
+    tokens: Tensor  # [B, L] the tokens that they were computed from
+    start: Tensor  # [B] start of the window in the last forward
+    final: Tensor  # [B] positions below this never change again
+    age: Tensor  # [B] forwards since all positions were computed
 
     def opened(self, canvas: Canvas) -> Tensor:
-        """True for rows that are new or have a new window: [B]."""
+        """True for rows that are new or entered a new window: [B]."""
         return (self.start != canvas.start) | ~self.computed.any(-1)
 
 
@@ -36,9 +36,9 @@ def _place(canvas: Canvas) -> Tensor:
 
 @dataclass(frozen=True)
 class PrefixCache:
-    """Fast-dLLM's prefix cache: inside a window, everything before it is kept.
+    """Fast-dLLM's prefix cache: keeps all positions before the window.
 
-    An approximation: the kept keys and values do not see what the window commits.
+    An approximation: the kept keys and values do not see the tokens that the window commits.
     """
 
     def __call__(self, canvas: Canvas, memory: Memory) -> Tensor:
@@ -47,9 +47,9 @@ class PrefixCache:
 
 @dataclass(frozen=True)
 class DualCache:
-    """Fast-dLLM's dual cache: inside a window, everything before and after it is kept.
+    """Fast-dLLM's dual cache: keeps all positions before and after the window.
 
-    An approximation, as the prefix cache; the next block has no history when it opens.
+    An approximation, like the prefix cache. The next block has no history when it opens.
     """
 
     def __call__(self, canvas: Canvas, memory: Memory) -> Tensor:
@@ -60,9 +60,9 @@ class DualCache:
 
 @dataclass(frozen=True)
 class DelayedCache:
-    """dKV-Cache: a token is kept one forward after it was committed; masks are computed anew.
+    """dKV-Cache: keeps a token from one forward after its commit; recomputes masks.
 
-    An approximation; `refresh` computes everything after that many forwards.
+    An approximation. After `refresh` forwards everything is recomputed.
     """
 
     refresh: int = 8
@@ -79,7 +79,7 @@ class DelayedCache:
 
 @dataclass(frozen=True)
 class BlockCache:
-    """Exact, for block-causal models: a finished block never sees what comes after it."""
+    """Keeps finished blocks. Exact for block-causal models: a block never sees later blocks."""
 
     def __call__(self, canvas: Canvas, memory: Memory) -> Tensor:
         place = _place(canvas)

@@ -1,4 +1,4 @@
-"""The toy denoiser of the golden traces: logits looked up in integer tables, exact to the bit."""
+"""The toy denoiser of the golden traces: logits from integer tables, exact to the bit."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from unmask.models.denoiser import Canvas, Hidden, ModelSpec, read_at, ship
+from unmask.models.denoiser import Canvas, Hidden, ModelSpec, cells, ship
 
 
 class LookupDenoiser:
@@ -25,7 +25,7 @@ class LookupDenoiser:
         self.place = place  # [L, V]
         self.everywhere = everywhere  # [V, V]
         self.near = near.clone()  # [2R + 1, V, V]
-        self.near[len(near) // 2] = 0.0  # a position says nothing about itself
+        self.near[len(near) // 2] = 0.0  # a token does not change the logits of its own position
         self.spec = spec
         self.shift = shift
         self.device = place.device
@@ -55,6 +55,4 @@ class LookupDenoiser:
         return Hidden(logits + near.sum(2))
 
     def head(self, hidden: Hidden, rows: Tensor, positions: Tensor) -> Tensor:
-        source = read_at(positions, self.shift)
-        states: Tensor = hidden.states
-        return states[ship(rows, states.device), ship(source, states.device)]
+        return cells(hidden.states, rows, positions, self.shift)

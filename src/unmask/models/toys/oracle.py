@@ -1,4 +1,4 @@
-"""Exact oracles: denoisers that give the true posterior marginals of a known joint distribution."""
+"""Exact oracles: denoisers that return the true posterior marginals of a known distribution."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import torch
 from torch import Tensor
 
 from unmask.errors import ModelError
-from unmask.models.denoiser import Canvas, Hidden, ModelSpec
+from unmask.models.denoiser import Canvas, Hidden, ModelSpec, cells
 
 
 class TableOracle:
     """The posterior marginals of an explicit table of sequences with weights.
 
-    Given the visible tokens it says p(x_i | visible) for every position. When no sequence fits
-    what is visible, the ones with the fewest mismatches count: the limit of a channel that errs
-    rarely, so that the oracle always has an answer.
+    Given the visible tokens it returns p(x_i | visible) for every position. If no sequence agrees
+    with all visible tokens, the sequences with the fewest mismatches count: this is the limit of
+    a channel that errs rarely, and every canvas has a posterior.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class TableOracle:
             )
         visible = tokens != self.spec.mask_id  # [B, L]
         wrong = (tokens[:, None] != self.sequences) & visible[:, None]  # [B, S, L]
-        # What a position itself shows is no evidence about it: only the others count.
+        # A position's own token is no evidence about it; only the other positions count.
         others = wrong.sum(-1, keepdim=True) - wrong.long()
         fits = others == others.amin(1, keepdim=True)
         posterior = torch.where(fits, self.weights[:, None], 0.0)
@@ -64,11 +64,10 @@ class TableOracle:
         return Hidden(marginals.log())
 
     def head(self, hidden: Hidden, rows: Tensor, positions: Tensor) -> Tensor:
-        logits: Tensor = hidden.states[rows, positions]
-        return logits
+        return cells(hidden.states, rows, positions)
 
     def log_likelihood(self, tokens: Sequence[int]) -> float:
-        """log p(tokens) under the table: -inf for a sequence that it does not hold."""
+        """log p(tokens) under the table; -inf for a sequence that is not in it."""
         same = (self.sequences == torch.tensor(list(tokens))).all(-1)
         return float(self.weights[same].sum().log())
 
@@ -86,14 +85,14 @@ class MarkovOracle:
             raise ModelError("the initial and every row of the transition must sum to 1")
         if not bool((self.transition > 0).all() and (self.initial > 0).all()):
             raise ModelError(
-                "every probability of the chain must be > 0, so that no canvas is absurd"
+                "every probability of the chain must be > 0, so that every canvas is possible"
             )
 
     def trunk(self, canvas: Canvas) -> Hidden:
         tokens, states = canvas.tokens, len(self.initial)
         length = tokens.shape[-1]
         padding = torch.arange(length, device=tokens.device) >= canvas.lengths[:, None]
-        free = (tokens == self.spec.mask_id) | (tokens >= states) | padding  # these say nothing
+        free = (tokens == self.spec.mask_id) | (tokens >= states) | padding  # no evidence
         one_hot = torch.nn.functional.one_hot(tokens.clamp_max(states - 1), states).bool()
         allowed = (one_hot | free[..., None]).double()  # [B, L, K]
         predicted = [self.initial.expand(allowed[:, 0].shape)]  # from the left, without itself
@@ -111,8 +110,7 @@ class MarkovOracle:
         return Hidden(logits)
 
     def head(self, hidden: Hidden, rows: Tensor, positions: Tensor) -> Tensor:
-        logits: Tensor = hidden.states[rows, positions]
-        return logits
+        return cells(hidden.states, rows, positions)
 
     def log_likelihood(self, tokens: Sequence[int]) -> float:
         """log p(tokens) under the chain."""
@@ -123,7 +121,7 @@ class MarkovOracle:
 
 
 def permutations(items: Sequence[int]) -> list[tuple[int, ...]]:
-    """The valid answers of a shuffle: every order of the items but the given one."""
+    """The valid answers of a shuffle: every order of the items except the given one."""
     orders = sorted(set(itertools.permutations(items)))
     return [order for order in orders if order != tuple(items)]
 

@@ -1,4 +1,4 @@
-"""Classifier-free guidance as a wrapper: the model with and without the prompt."""
+"""Classifier-free guidance: runs the model with and without the prompt."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from unmask.models.denoiser import Canvas, Denoiser, Hidden
 
 
 def check_scale(scale: float) -> None:
-    """Raise unless guidance of this scale means something."""
+    """Raise unless the guidance scale is >= 0 and finite."""
     if not 0 <= scale < float("inf"):
         raise ModelError(f"the guidance scale must be >= 0 and finite, got {scale}")
 
 
 class Guided:
-    """Logits un + (scale + 1) (cond - un), `un` being the model with the prompt masked out.
+    """Logits un + (scale + 1) (cond - un), where `un` has the prompt masked out.
 
-    One forward of twice the rows, which counts as one; LLaDA's `cfg_scale`.
+    Each forward has twice the rows and counts as one. This is LLaDA's `cfg_scale`.
     """
 
     def __init__(self, model: Denoiser, scale: float) -> None:
@@ -27,12 +27,12 @@ class Guided:
         self.scale = scale
 
     def trunk(self, canvas: Canvas) -> Hidden:
-        """One forward of both: the rows as they are, and behind them without their prompts."""
+        """One forward of the rows, followed by the same rows without their prompts."""
         blind = canvas.tokens.masked_fill(canvas.given, self.spec.mask_id)
         both = Canvas(
             tokens=torch.cat([canvas.tokens, blind]),
             lengths=canvas.lengths.repeat(2),
-            masked=canvas.masked.repeat(2, 1),  # a hidden prompt is never to be filled
+            masked=canvas.masked.repeat(2, 1),  # a hidden prompt is not filled
             given=canvas.given.repeat(2, 1),
             start=canvas.start.repeat(2),
             stop=canvas.stop.repeat(2),
@@ -47,5 +47,5 @@ class Guided:
         conditional = self.model.head(inner, rows, positions)
         unconditional = self.model.head(inner, rows + count, positions)
         guided = unconditional + (self.scale + 1) * (conditional - unconditional)
-        # What is impossible without the prompt gives no direction to push along.
+        # A token with logit -inf without the prompt gives no direction, so it keeps `conditional`.
         return torch.where(unconditional == -torch.inf, conditional, guided)

@@ -1,4 +1,4 @@
-"""A model that never computes the same canvas twice: for many rules over the same prompts."""
+"""A model that never computes the same canvas twice, to compare rules on the same prompts."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from unmask.errors import ModelError
 from unmask.models.denoiser import Canvas, Hidden, read_at, ship
 from unmask.models.pretrained import Pretrained
 
-ROWS = 64  # of one forward: more would not fit the processor's cache
-MOST_BYTES = 3 * 2**29  # of hidden states, before all are forgotten
+ROWS = 64  # of one forward; more rows would not fit into the processor's cache
+MOST_BYTES = 3 * 2**29  # of hidden states; beyond it the memory is cleared
 
-Key = tuple[int, bytes]  # the first position that is kept, and the canvas
+Key = tuple[int, bytes]  # the first position that is stored, and the canvas
 
 
 class Remembered:
-    """A checkpoint whose hidden states are kept, canvas by canvas.
+    """A checkpoint with a memory of its hidden states, one entry per canvas.
 
-    Rules that are compared on the same prompts meet the same canvases again and again: all of them
-    the empty one, and in blocks every finished block. Rows go in forwards of equal length without
-    padding, so what is remembered is what a row alone would get, to rounding.
+    Rules that are compared on the same prompts reach the same canvases often: the empty one
+    always, and in blocks every finished block. Rows of each length share a forward without
+    padding, so an entry equals what the row alone would get, up to rounding.
     """
 
     def __init__(self, model: Pretrained) -> None:
@@ -31,13 +31,13 @@ class Remembered:
         self.forget()
 
     def forget(self) -> None:
-        """Start with an empty memory."""
+        """Clear the memory."""
         self._first_cell: dict[Key, int] = {}  # where a canvas begins in the memory
         self._size = 0
         self._states = torch.empty(0)
 
     def trunk(self, canvas: Canvas) -> Hidden:
-        """Compute the canvases that are new; every row then points to its cells in the memory."""
+        """Compute the new canvases, and look up the memory cells of every row."""
         tokens, lengths = canvas.tokens, canvas.lengths.tolist()
         if self._size * max(self.model.arch.hidden, 1) * 4 > MOST_BYTES:
             self.forget()
@@ -46,7 +46,7 @@ class Remembered:
             (first, row[:size].tobytes())
             for first, row, size in zip(begin, tokens.numpy(), lengths, strict=True)
         ]
-        fresh: dict[Key, int] = {}  # of several equal rows the first
+        fresh: dict[Key, int] = {}  # the first of several equal rows
         for row, key in enumerate(keys):
             if key not in self._first_cell:
                 fresh.setdefault(key, row)
@@ -62,7 +62,7 @@ class Remembered:
         return self.model.module.logits(states[ship(offset[rows] + source, states.device)])
 
     def _begin(self, canvas: Canvas) -> list[int]:
-        """The first position of each row that a head may be asked about."""
+        """The first position of each row that the head may need."""
         first = (~canvas.given).int().argmax(-1)
         return read_at(first, self.model.arch.shift).tolist()
 
@@ -80,7 +80,7 @@ class Remembered:
                     self._first_cell[key] = self._keep(state[key[0] - first :])
 
     def _keep(self, states: Tensor) -> int:
-        """Append cells to the memory; returns where they begin: [n, D]."""
+        """Append cells [n, D] to the memory; returns the index of the first."""
         first, self._size = self._size, self._size + len(states)
         if self._size > len(self._states):
             grown = states.new_empty(max(2 * self._size, 4096), states.shape[-1])

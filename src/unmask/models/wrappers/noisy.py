@@ -1,4 +1,4 @@
-"""A model that errs: fresh logit noise per context, strongest while much is masked."""
+"""A model with noise on its logits, new for every canvas and larger while more is masked."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from unmask.models.denoiser import Canvas, Denoiser, Hidden, ship
 
 
 class Noisy:
-    """Adds Gaussian noise to the logits, drawn anew for every context, scaled by the masked share.
+    """Adds Gaussian noise to the logits, drawn for each canvas, times the masked share.
 
-    This is the transient over-confidence that SWD is made for: a prediction that looks sure in
-    one step and is gone in the next. The same canvas always gets the same noise.
+    It imitates the short-lived over-confidence that SWD is made for: a prediction that looks
+    certain in one step and is gone in the next. The same canvas always gets the same noise.
     """
 
     def __init__(self, model: Denoiser, scale: float, seed: int = 0) -> None:
@@ -43,7 +43,7 @@ class Noisy:
         return logits
 
     def _noise(self, context: list[int], vocabulary: int) -> Tensor:
-        """The noise of a whole canvas, from a hash of what stands on it: [L, V]."""
+        """The noise of a whole canvas, from a hash of its tokens: [L, V]."""
         digest = hashlib.sha256(repr((self.seed, context)).encode()).digest()
         generator = torch.Generator().manual_seed(int.from_bytes(digest[:7], "big"))
         masked = context.count(self.spec.mask_id) / len(context)

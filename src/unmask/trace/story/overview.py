@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from unmask.rules.words import counted, number, times
 from unmask.trace.recording.reading import Moment, Trace
 from unmask.trace.story.counterfactual import meaning
-from unmask.trace.story.format import counted, listed, named, number, quoted, share, spans, times
+from unmask.trace.story.format import listed, named, quoted, share, spans
 from unmask.trace.story.locate import written
 from unmask.trace.story.step_story import instead, moment_record, unlike
 from unmask.trace.story.tables import Row, Table, folded

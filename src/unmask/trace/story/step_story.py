@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from unmask.rules.words import counted
 from unmask.trace.recording.reading import Moment, Trace
 from unmask.trace.story.counterfactual import meaning
-from unmask.trace.story.format import counted, spans
+from unmask.trace.story.format import spans
 from unmask.trace.story.steps import look_record, queue_table
 from unmask.trace.story.telling import Telling
 from unmask.trace.story.timeline import Entry, Look, Timeline, given_steps

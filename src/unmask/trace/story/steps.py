@@ -6,8 +6,9 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from unmask.rules.words import number
 from unmask.trace.recording.reading import Trace
-from unmask.trace.story.format import cell, number, quoted
+from unmask.trace.story.format import cell, quoted
 from unmask.trace.story.tables import Row, Table, folded
 from unmask.trace.story.timeline import Look
 from unmask.trace.story.why_step import swd_of

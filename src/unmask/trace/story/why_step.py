@@ -1,4 +1,4 @@
-"""Why a position was written, or was not, in one step: the selection, and all around it."""
+"""Why a position was written or not in one step: the selection, limits, EOS, caches and SWD."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ import numpy as np
 from unmask.rules.limits import Cap, Floor
 from unmask.rules.registry import notation
 from unmask.rules.stability import Stability
+from unmask.rules.words import counted, ordinal
 from unmask.trace.recording.reading import Trace
-from unmask.trace.story.format import counted, ordinal
 from unmask.trace.story.timeline import Entry, Look, Timeline, end_before
-from unmask.trace.story.why_selected import selection_words, took
+from unmask.trace.story.why_selected import selection_words, took_count
 
 
 @dataclass(frozen=True)
 class Cause:
-    """A sentence without its full stop; causes of one kind in a row are told once."""
+    """A sentence without its full stop; a story tells causes of one kind in a row only once."""
 
     kind: str
     words: str
 
 
 def swd_of(trace: Trace) -> Stability | None:
-    """The rule's SWD, if it does something."""
-    found = (part for part in trace.rule.modulators if isinstance(part, Stability) and part.lam)
-    return next(found, None)
+    """The rule's SWD, None where it has none or lam is 0."""
+    parts = trace.rule.modulators
+    return next((part for part in parts if isinstance(part, Stability) and part.lam), None)
 
 
 def cause(timeline: Timeline, entry: Entry) -> Cause:
-    """Of what happened to a masked position in a step, or did not."""
+    """Why a masked position was written in a step, or was not."""
     if entry.look is not None:
         return _of_candidate(entry.look)
     return Cause(entry.state, _ABSENT[entry.state](timeline, entry.step))
@@ -55,11 +55,11 @@ def _of_candidate(look: Look) -> Cause:
 
 def _took_it(look: Look) -> str:
     name = notation(look.trace.rule.select)
-    return f"{name} took {counted(took(look), 'position')}, it among them"
+    return f"{name} took {counted(took_count(look), 'position')}, it among them"
 
 
 def _forced(look: Look) -> str:
-    """By a limit or by the budget of steps: whichever can have done it."""
+    """Which limit can have added it, or the budget of steps."""
     trace, names = look.trace, []
     for part in trace.rule.limits:
         if isinstance(part, Floor) and not part.steps:
@@ -73,7 +73,7 @@ def _forced(look: Look) -> str:
 
 
 def _not_by_itself(look: Look, force: str) -> str:
-    name, count = notation(look.trace.rule.select), took(look)
+    name, count = notation(look.trace.rule.select), took_count(look)
     return f"{force} asked for more than the {count} that {name} took; it was {ordinal(look.rank)}"
 
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from unmask.lab.report.rule_columns import read
+from unmask.lab.report.rule_parts import parts_of
 
 
 def test_a_rule_is_score_lam_and_selection():
-    found = read("confidence | swd(5) | eb(0.1)")
+    found = parts_of("confidence | swd(5) | eb(0.1)")
     assert (found.score, found.lam, found.selection) == ("confidence", 5, "eb(0.1)")
     assert (found.kind, found.knob) == ("eb", "0.1")
     assert found.base == "confidence | eb(0.1)"
 
 
 def test_swd_of_zero_is_the_plain_rule():
-    found = read("confidence | swd(0) | eb(0.1)")
+    found = parts_of("confidence | swd(0) | eb(0.1)")
     assert (found.rule, found.lam) == ("confidence | eb(0.1)", 0)
 
 
@@ -30,11 +30,11 @@ def test_swd_of_zero_is_the_plain_rule():
     ],
 )
 def test_a_method_leaves_the_knob_open_and_nothing_else(rule, method):
-    assert read(rule).method == method
+    assert parts_of(rule).method == method
 
 
 def test_the_baseline_keeps_credit_and_loses_swd():
-    found = read("credit(0.65) | confidence | swd(5, kl=cur_prev) | threshold(0.9)")
+    found = parts_of("credit(0.65) | confidence | swd(5, kl=cur_prev) | threshold(0.9)")
     assert found.base == "credit(0.65) | confidence | threshold(0.9)"
     assert found.variant == "kl=cur_prev"
     assert found.score == "credit(0.65) | confidence"
@@ -50,18 +50,18 @@ def test_the_baseline_keeps_credit_and_loses_swd():
     ],
 )
 def test_history_aware_rules_share_a_table(rule, family):
-    assert read(rule).family == family
+    assert parts_of(rule).family == family
 
 
 def test_a_rule_of_a_plug_in_that_is_not_here_stands_for_itself():
-    found = read("confidence | theirs(3)")
+    found = parts_of("confidence | theirs(3)")
     assert found.rule == found.method == "confidence | theirs(3)"
     assert found.lam == 0
     assert "theirs" in found.problem
 
 
 def test_the_literal_form_is_read_without_its_warning():
-    assert read("entropy | swd(5, form=literal) | eb(0.1)").variant == "form=literal"
+    assert parts_of("entropy | swd(5, form=literal) | eb(0.1)").variant == "form=literal"
 
 
 def test_rules_are_ordered_by_score_then_lam_then_knob_as_numbers():
@@ -73,7 +73,7 @@ def test_rules_are_ordered_by_score_then_lam_then_knob_as_numbers():
         "confidence | eb(0.05)",
         "margin | eb(0.1)",
     ]
-    assert sorted(rules, key=lambda rule: read(rule).order) == [
+    assert sorted(rules, key=lambda rule: parts_of(rule).order) == [
         "confidence | eb(0.05)",
         "confidence | eb(2)",
         "confidence | swd(5) | eb(0.1)",

@@ -1,4 +1,4 @@
-"""A rule taken apart as tables and comparisons need it."""
+"""The parts of a rule that tables and comparisons name: score, lam, selection, knob."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from unmask.rules.registry import notation
 from unmask.rules.rule import Rule
 from unmask.rules.stability import Stability
 
-OPEN = "·"  # stands for the knob in the name of a method
+OPEN = "·"  # replaces the knob in the name of a method
 SCORES = ("confidence", "margin", "entropy")
 FAMILIES = {
     "eb": "EB-Sampler",
@@ -24,13 +24,13 @@ FAMILIES = {
 
 
 @dataclass(frozen=True)
-class Reading:
-    """What is said of a rule besides the rule itself."""
+class RuleParts:
+    """A rule and its parts."""
 
     rule: str  # as the notation prints it, without swd(0)
     score: str  # with credit and other modulators: "credit(0.65) | confidence"
     lam: float
-    variant: str  # what swd says besides lam: "kl=cur_prev"
+    variant: str  # the arguments of swd besides lam: "kl=cur_prev"
     selection: str  # with its limits: "eb(0.1)"
     kind: str  # its name: "eb"
     knob: str  # its first argument: "0.1"
@@ -39,7 +39,7 @@ class Reading:
 
     @property
     def method(self) -> str:
-        """The rule with its knob left open: `confidence | swd(5) | eb(·)`."""
+        """The rule with a dot for its knob: `confidence | swd(5) | eb(·)`."""
         return _opened(self.rule, self.selection, self.kind, self.knob)
 
     @property
@@ -49,35 +49,38 @@ class Reading:
 
     @property
     def family(self) -> str:
-        """Which table it stands in."""
+        """The table that shows the rule: a key of `FAMILIES`, or the kind of selection."""
         if self.score.startswith("credit(") or self.kind == "klass":
             return "history"
         return self.kind
 
     @property
     def order(self) -> tuple[object, ...]:
-        """Where it stands in a table: by score, lam, knob."""
+        """Sort key within a table: score, lam, knob."""
         score = SCORES.index(self.score) if self.score in SCORES else len(SCORES)
         return (score, self.score, self.kind, self.lam, self.variant, *sortable(self.knob))
 
 
 @cache
-def read(rule: str) -> Reading:
-    """A rule that cannot be read, such as one of a plug-in that is not here, stands for itself."""
+def parts_of(rule: str) -> RuleParts:
+    """The parts of a rule.
+
+    A rule that cannot be parsed, such as one of a plug-in that is not imported, has no parts.
+    """
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # swd(form=literal) warns whenever it is made
-            found = Rule.parse(rule)
+            warnings.simplefilter("ignore")  # swd(form=literal) warns each time
+            parsed = Rule.parse(rule)
     except UnmaskError as error:
-        return Reading(rule, rule, 0.0, "", "", "", "", rule, str(error))
-    swd = [part for part in found.modulators if isinstance(part, Stability) and part.lam]
-    others = [part for part in found.modulators if not isinstance(part, Stability)]
-    parts = [part for part in found.parts if not isinstance(part, Stability) or part.lam]
-    scored = [part for part in (found.logits, found.score, *others) if part is not None]
-    select = notation(found.select)
+        return RuleParts(rule, rule, 0.0, "", "", "", "", rule, str(error))
+    swd = [part for part in parsed.modulators if isinstance(part, Stability) and part.lam]
+    others = [part for part in parsed.modulators if not isinstance(part, Stability)]
+    parts = [part for part in parsed.parts if not isinstance(part, Stability) or part.lam]
+    scored = [part for part in (parsed.logits, parsed.score, *others) if part is not None]
+    select = notation(parsed.select)
     kind, _, inside = select.partition("(")
-    after = [part for part in (*found.limits, found.revoke) if part is not None]
-    return Reading(
+    after = [part for part in (*parsed.limits, parsed.revoke) if part is not None]
+    return RuleParts(
         _joined(parts),
         _joined(scored),
         swd[0].lam if swd else 0.0,
@@ -90,7 +93,7 @@ def read(rule: str) -> Reading:
 
 
 def sortable(knob: str) -> tuple[float, str]:
-    """Numbers by their size, words behind them."""
+    """Sort key of a knob: numbers by size, then words."""
     try:
         return float(knob), ""
     except ValueError:

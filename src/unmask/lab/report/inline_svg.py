@@ -1,4 +1,4 @@
-"""A plot as part of a page: names of its own, the page's colours, and a text beside it."""
+"""Puts an SVG plot into an HTML page: unique ids, the page's colours, a text alternative."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from html import escape
 from unmask.lab.figures.plots import GREYS
 from unmask.trace.drawing import COLOURS
 
-# Hex colours of the plots and what the page calls them, so that they follow light and dark.
+# Colours of the plots and the CSS variables that replace them, for the light and dark themes.
 NAMES = {
     "#ffffff": "page",
     "#000000": "ink",
@@ -23,7 +23,7 @@ _ID = re.compile(r'(\bid="|url\(#|href="#)')
 
 
 def inlined(svg: str, name: str, alt: str) -> str:
-    """The drawing as an element of the page, as wide as there is room."""
+    """The SVG as an element of the page, scaled to the width of its container."""
     start = svg.index("<svg")
     body = re.sub(r"<metadata>.*?</metadata>", "", svg[start:], flags=re.DOTALL)
     body = _TAG.sub(lambda match: _in_page(match[0], name), body)
@@ -35,12 +35,12 @@ def inlined(svg: str, name: str, alt: str) -> str:
 
 
 def width(svg: str) -> float:
-    """Of a drawing, in points."""
-    found = re.search(r'<svg[^>]*\bwidth="([\d.]+)pt"', svg)
-    return float(found[1]) if found else 0.0
+    """The width of an SVG in points."""
+    match = re.search(r'<svg[^>]*\bwidth="([\d.]+)pt"', svg)
+    return float(match[1]) if match else 0.0
 
 
 def _in_page(tag: str, name: str) -> str:
-    """One tag with the page's colours and with ids that no other plot has."""
+    """One tag with the page's colours and with ids that start with the plot's name."""
     coloured = _COLOUR.sub(lambda match: f"var(--{NAMES[match[0]]})", tag)
     return _ID.sub(lambda match: f"{match[1]}{escape(name)}-", coloured)

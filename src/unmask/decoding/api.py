@@ -1,0 +1,125 @@
+"""Token ids in, token ids out: decode, infill and decode_many over any denoiser."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from torch import Tensor
+
+from unmask.decoding.loop import decode_steps, longest_first
+from unmask.decoding.options import DecodingOptions, Eos
+from unmask.decoding.request import Request, infill_request, prompt_request
+from unmask.decoding.resolve import Resolved, resolve
+from unmask.decoding.results import Result
+from unmask.decoding.sampling import Sampling
+from unmask.errors import ModelError
+from unmask.models.denoiser import Denoiser
+from unmask.rules.recipes import DEFAULT_RULE
+from unmask.rules.rule import Rule
+
+Ids = Sequence[int] | Tensor
+
+
+def decode(
+    model: Denoiser,
+    prompt: Ids,
+    rule: Rule | str = DEFAULT_RULE,
+    *,
+    length: int = 256,
+    block: int | None = None,
+    eos: Eos = "keep",
+    sampling: Sampling | None = None,
+    steps: int | None = None,
+    history: int | None = None,
+    seed: int = 0,
+) -> Result:
+    """Continue one prompt (token ids) by `length` tokens.
+
+    Args:
+        model: the denoiser; see `unmask.models`.
+        prompt: token ids without masks; `infill` takes a canvas with masks anywhere.
+        rule: a Rule, its notation, or the name of a recipe.
+        length: number of tokens to write.
+        block: positions per block, decoded left to right. None takes the model's own block, else
+            the recipe's, else the full window.
+        eos: what the end token does: keep, suppress, last, stop, block or fill; see `Settings`.
+        sampling: temperature, top-p and top-k; greedy by default.
+        steps: finish within this many forward passes.
+        history: keep this many tokens of the last forward's distributions instead of all.
+        seed: seed of every random choice.
+    """
+    options = DecodingOptions(rule, length, block, eos, steps, history, seed=seed)
+    resolved = _resolve(model, options, sampling)
+    request = prompt_request(model.spec, prompt, length, resolved.settings, seed)
+    return _run(model, [request], 1)[0]
+
+
+def infill(
+    model: Denoiser,
+    canvas: Ids,
+    rule: Rule | str = DEFAULT_RULE,
+    *,
+    block: int | None = None,
+    eos: Eos = "keep",
+    sampling: Sampling | None = None,
+    steps: int | None = None,
+    history: int | None = None,
+    seed: int = 0,
+) -> Result:
+    """Fill the masks of a canvas, wherever they stand; the options are those of `decode`."""
+    options = DecodingOptions(rule, None, block, eos, steps, history, seed=seed)
+    resolved = _resolve(model, options, sampling, infill=True)
+    return _run(model, [infill_request(model.spec, canvas, resolved.settings, seed)], 1)[0]
+
+
+def decode_many(
+    model: Denoiser,
+    prompts: Sequence[Ids],
+    rule: Rule | str = DEFAULT_RULE,
+    *,
+    length: int = 256,
+    block: int | None = None,
+    eos: Eos = "keep",
+    sampling: Sampling | None = None,
+    steps: int | None = None,
+    history: int | None = None,
+    seed: int = 0,
+    batch_size: int = 8,
+) -> list[Result]:
+    """Continue many prompts of any lengths, up to `batch_size` at once; results in their order.
+
+    Every row gets the tokens and the NFE that it would get alone. A finished row leaves the batch
+    and the next prompt takes its place. The longest prompts go first, so that rows of similar
+    length share a batch and little is padded. Prompt i uses the seed `seed + i`.
+    """
+    options = DecodingOptions(rule, length, block, eos, steps, history, seed=seed)
+    settings = _resolve(model, options, sampling).settings
+    requests = [
+        prompt_request(model.spec, prompt, length, settings, seed + i)
+        for i, prompt in enumerate(prompts)
+    ]
+    return _run(model, requests, batch_size)
+
+
+def _resolve(
+    model: Denoiser, options: DecodingOptions, sampling: Sampling | None, infill: bool = False
+) -> Resolved:
+    if not hasattr(model, "trunk") or not hasattr(model, "spec"):
+        raise ModelError(
+            f"{type(model).__name__} is no denoiser; write model, tokenizer = unmask.load(...), or "
+            "make it one with unmask.wrap"
+        )
+    if sampling is not None:
+        options = replace(options, **vars(sampling))
+    return resolve(options, model.spec, infill=infill, loaded=True)
+
+
+def _run(model: Denoiser, requests: list[Request], batch_size: int) -> list[Result]:
+    order = longest_first([len(request.canvas) for request in requests])
+    finished = {
+        order[result.key]: result
+        for step in decode_steps(model, [requests[number] for number in order], batch_size)
+        for result in step.finished
+    }
+    return [replace(finished[number], key=number) for number in range(len(requests))]

@@ -1,0 +1,167 @@
+"""The protocol of a part: what a part may define beside `__call__`, declared once."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from difflib import get_close_matches
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Protocol
+
+from torch import Tensor
+
+from unmask.errors import RuleError
+from unmask.rules.view import EVERYTHING, Needs, Scores, View
+from unmask.rules.words import ordinal
+
+if TYPE_CHECKING:
+    from unmask.models.denoiser import ModelSpec
+    from unmask.rules.rule import Rule
+
+STAGE_NAMES = {
+    "logits": "logit stage",
+    "score": "score",
+    "modulate": "modulator",
+    "select": "selection",
+    "limit": "limit",
+    "revoke": "revocation",
+}
+
+
+class LogitStage(Protocol):
+    """A part that adds to the logits before the score; decoding keeps its amounts for a row.
+
+    Each of N positions has K tokens and an amount for each: [N, K]. `updated` gives both after a
+    step that predicted `token`, with more than K where it must; `bonus` is added to the logits.
+    """
+
+    def updated(
+        self, tokens: Tensor, amounts: Tensor, token: Tensor, probability: Tensor
+    ) -> tuple[Tensor, Tensor]: ...
+
+    def bonus(self, amounts: Tensor) -> Tensor: ...
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Where one candidate stood in one step of a trace: what the `why` of a part reads."""
+
+    position: int
+    score: float  # after all modulators, in the score's own unit
+    ranks: Mapping[int, int]  # the rank, from 1, of every position that could be selected
+    selected: frozenset[int]  # the positions that the selection took
+    complete: bool  # False where positions without a history could not be selected
+    gauge: Mapping[str, float]  # the numbers of the selection's `gauge`
+    step: int  # how many steps of the same block came before this one
+    moved: float = math.nan  # the newest KL(current || previous), NaN where the trace has none
+
+    @property
+    def taken(self) -> bool:
+        """Whether the selection took this position."""
+        return self.position in self.selected
+
+    @property
+    def rank(self) -> int:
+        """The rank of this position among those that could be selected, from 1."""
+        return self.ranks[self.position]
+
+    @property
+    def place(self) -> str:
+        """The rank in words."""
+        return ordinal(self.rank) + ("" if self.complete else " of those with a history")
+
+    def level(self, name: str) -> float:
+        """A number of the selection's `gauge`, NaN where the trace has none."""
+        return self.gauge.get(name, math.nan)
+
+
+def _accept(subject: object) -> None:
+    """A part without a check accepts every rule and model."""
+
+
+def _no_gauge(view: View, scores: Scores, chosen: Tensor) -> dict[str, Tensor]:
+    return {}
+
+
+@dataclass(frozen=True)
+class Abilities:
+    """What a part says about itself, with the defaults of everything that it does not define.
+
+    A class defines an ability as an attribute, a property or a method of the same name.
+    """
+
+    needs: Needs = EVERYTHING  # what it reads beyond the plain statistics
+    describe: Callable[[], str] | None = None  # what it does, in words (default: the docstring)
+    check_rule: Callable[[Rule], None] = _accept  # raises if it does not fit the other parts
+    check_model: Callable[[ModelSpec], None] = _accept  # raises if it does not fit the model
+    # Modulators: the positions that an adaptive selection may choose, [B, W].
+    ready: Callable[[View, Scores], Tensor] | None = None
+    # Selections: whether the scores decide how many are chosen; whether a step may choose none.
+    adaptive: bool = True
+    waits: bool = False
+    # Selections: numbers of one step for the trace, [B] each.
+    gauge: Callable[[View, Scores, Tensor], dict[str, Tensor]] = _no_gauge
+    # Selections: why(standing) says why a position was taken or not. Revocations: why().
+    why: Callable[..., str] | None = None
+
+
+ABILITIES = {ability.name: ability.default for ability in fields(Abilities)}
+_ONLY_FOR = {  # the stages of an ability that not every part may have
+    "ready": ("modulate",),
+    "adaptive": ("select",),
+    "waits": ("select",),
+    "gauge": ("select",),
+    "why": ("select", "revoke"),
+}
+
+
+def read_abilities(part: Any, needs: Needs = EVERYTHING) -> Abilities:
+    """The abilities that a part defines; `needs` is the default of the first."""
+    defined = ABILITIES.keys() & dir(part)
+    return Abilities(**{"needs": needs} | {name: attrgetter(name)(part) for name in defined})
+
+
+def check_part(target: Any, stage: str, name: str) -> None:
+    """Raise unless a class defines the abilities of its stage, by their names and types."""
+    if not isinstance(target, type):
+        return
+    if not is_dataclass(target):
+        raise RuleError(
+            f"{name}: the class {target.__name__} must be a dataclass; write "
+            "@dataclass(frozen=True) below the decorator that registers it"
+        )
+    knobs = {knob.name for knob in fields(target)}
+    for word in dir(target):
+        if word in ABILITIES:
+            _check_ability(word, attrgetter(word)(target), stage, name)
+        elif not word.startswith("_") and word not in knobs:
+            _check_spelling(word, name)
+
+
+def _check_ability(ability: str, value: Any, stage: str, name: str) -> None:
+    stages = _ONLY_FOR.get(ability, (stage,))
+    if stage not in stages:
+        allowed = " or a ".join(STAGE_NAMES[stage] for stage in stages)
+        raise RuleError(
+            f"{name}: {ability} is for a {allowed}, not for a {STAGE_NAMES[stage]}; remove it"
+        )
+    default = ABILITIES[ability]
+    if inspect.isdatadescriptor(value) or inspect.ismethoddescriptor(value):
+        return  # a property: its value is known when the part is made
+    if isinstance(default, bool | Needs):
+        good, wanted = isinstance(value, type(default)), type(default).__name__
+    else:
+        good, wanted = callable(value), "a method"
+    if not good:
+        raise RuleError(f"{name}: {ability} must be {wanted}, got {value!r}")
+
+
+def _check_spelling(word: str, name: str) -> None:
+    near = get_close_matches(word, ABILITIES, n=1, cutoff=0.8)
+    if near:
+        raise RuleError(
+            f"{name}: {word!r} is not an ability of a part; did you mean {near[0]!r}? "
+            f"a name of your own may start with an underscore: {'_' + word!r}"
+        )

@@ -1,0 +1,205 @@
+"""Selections that take a best-first prefix, as long as a running cost stays within a bound."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from unmask.errors import require
+from unmask.rules.part import Standing
+from unmask.rules.registry import notation, register, show
+from unmask.rules.select import best_first
+from unmask.rules.view import KL, Needs, Scores, View
+from unmask.rules.words import KL_WORDS, beside, number
+
+_LAST = {
+    "fair": "",
+    "take": " The last candidate is taken even if it fails.",
+    "drop": " When all candidates pass, the last one is left out.",
+}
+
+
+def longest_prefix(within: Tensor, order: Tensor, candidates: Tensor) -> Tensor:
+    """The prefix of the order up to the first False, at least its first position: [B, W] bool."""
+    within = within.clone()
+    within[:, :1] = True
+    prefix = within.to(torch.uint8).cummin(-1).values.bool()
+    return torch.zeros_like(candidates).scatter(-1, order, prefix) & candidates
+
+
+def at_the_cut(running: Tensor, chosen: Tensor, candidates: Tensor) -> dict[str, Tensor]:
+    """The cost of the chosen prefix (`spent`), and with one position more (`next`): [B] each.
+
+    `next` is NaN where every candidate was chosen.
+    """
+    taken, most = chosen.sum(-1, keepdim=True), candidates.sum(-1, keepdim=True)
+    spent = running.gather(-1, (taken - 1).clamp_min(0))
+    following = running.gather(-1, taken.clamp_max(running.shape[-1] - 1))
+    following = torch.where(taken < most, following, torch.nan)
+    return {"spent": spent[:, 0], "next": following[:, 0]}
+
+
+def _best_went(at: Standing) -> str:
+    count = len(at.selected)
+    return "only the best one went" if count == 1 else f"the {count} best went"
+
+
+def _why_prefix(name: str, at: Standing, limit: float, cost: str) -> str:
+    """Why a best-first prefix holds a position or not: what it cost, and with one more."""
+    following, count = at.level("next"), len(at.selected)
+    more = f"one more would have made it {beside(following, limit)}, over {number(limit)} nats"
+    if math.isnan(following):
+        more = "the next one has an infinite or unknown cost"
+    if not at.taken:
+        return f"{name} stopped before it: {_best_went(at)}, {more}, and in line it was {at.place}"
+    if count == len(at.ranks):
+        more = "no other candidate was left"
+    if count == 1:
+        return f"under {name} the best one always goes, and it was that; {more}"
+    spent = f"{cost} {beside(at.level('spent'), limit)} of {number(limit)} nats"
+    return f"under {name} {_best_went(at)}, and it was {at.place}; {spent}, and {more}"
+
+
+@register(
+    "select", "eb", "longest best-first prefix with sum(H) - max(H) <= gamma", "Eq. 4; EB-Sampler"
+)
+@dataclass(frozen=True)
+class EntropyBound:
+    """Best-first prefix whose entropies, without the largest, add up to at most gamma nats.
+
+    The best position alone gives H - H = 0, so a row with masks always progresses. The modulated
+    score gives the order; the entropies are those of the model's own distribution.
+    """
+
+    gamma: float = 0.1
+
+    needs = Needs()
+
+    def __post_init__(self) -> None:
+        require(self.gamma >= 0, f"eb: gamma must be >= 0, got {self.gamma}")
+
+    def describe(self) -> str:
+        return (
+            f"Commit the longest best-first run of positions whose entropies, without the largest, "
+            f"add up to at most {show(self.gamma)} nats; at least one."
+        )
+
+    def why(self, at: Standing) -> str:
+        cost = "their entropies without the largest add up to"
+        return _why_prefix(notation(self), at, self.gamma, cost)
+
+    def __call__(self, view: View, scores: Scores) -> Tensor:
+        order = best_first(scores.key, view.masked)  # [B, W]
+        return longest_prefix(self._spent(view, order) <= self.gamma, order, view.masked)
+
+    def gauge(self, view: View, scores: Scores, chosen: Tensor) -> dict[str, Tensor]:
+        """The entropy spent, and what one position more would make of it: [B] each."""
+        running = self._spent(view, best_first(scores.key, view.masked))
+        return at_the_cut(running, chosen, view.masked)
+
+    def _spent(self, view: View, order: Tensor) -> Tensor:
+        h = view.raw_entropy.gather(-1, order)  # [B, W], in that order
+        return h.cumsum(-1) - h.cummax(-1).values
+
+
+@register(
+    "select", "budget", "longest best-first prefix with sum(D) <= delta", "Sec. 3, Lagrangian"
+)
+@dataclass(frozen=True)
+class Budget:
+    """The paper's constrained problem: the most utility for a total instability of delta nats.
+
+    Takes positions best first until the budget is spent, at least one. A position without history
+    has an unknown D, so it is taken only as the first.
+    """
+
+    delta: float = 0.1
+    kl: KL = "prev_cur"
+
+    def __post_init__(self) -> None:
+        require(self.delta >= 0, f"budget: delta must be >= 0, got {self.delta}")
+
+    def describe(self) -> str:
+        return (
+            f"Commit the longest best-first run of positions whose D = {KL_WORDS[self.kl]} adds up "
+            f"to at most {show(self.delta)} nats; at least one."
+        )
+
+    def why(self, at: Standing) -> str:
+        return _why_prefix(notation(self), at, self.delta, "their D add up to")
+
+    @property
+    def needs(self) -> Needs:
+        return Needs(kl=frozenset({self.kl}))
+
+    def __call__(self, view: View, scores: Scores) -> Tensor:
+        order = best_first(scores.key, view.masked)
+        within = (self._spent(view, order) <= self.delta) & view.seen.gather(-1, order)
+        return longest_prefix(within, order, view.masked)
+
+    def gauge(self, view: View, scores: Scores, chosen: Tensor) -> dict[str, Tensor]:
+        """The D spent, and what one position more would make of it: [B] each."""
+        running = self._spent(view, best_first(scores.key, view.masked))
+        return at_the_cut(running, chosen, view.masked)
+
+    def _spent(self, view: View, order: Tensor) -> Tensor:
+        moved = torch.where(view.seen, view.instability(self.kl), torch.inf)
+        return moved.gather(-1, order).cumsum(-1)
+
+
+@register("select", "factor", "most n with (n + 1)(1 - S_(n)) < f", "Fast-dLLM's factor rule")
+@dataclass(frozen=True)
+class Factor:
+    """The longest best-first prefix in which (n + 1)(1 - S_(n)) stays below f.
+
+    last: the treatment of the last candidate. `fair` is the rule as stated; `take` is Fast-dLLM's
+        code (a tie passes, and the last candidate is taken even if it fails); `drop` is d2Cache's
+        (when all pass, the last one is left out).
+    """
+
+    f: float = 1.0
+    last: Literal["fair", "take", "drop"] = "fair"
+
+    needs = Needs()
+
+    def __post_init__(self) -> None:
+        require(self.f > 0, f"factor: f must be > 0, got {self.f}")
+
+    def describe(self) -> str:
+        return (
+            f"Commit the longest best-first run in which (n + 1)(1 - score of the n-th) stays "
+            f"below {show(self.f)}; at least one.{_LAST[self.last]}"
+        )
+
+    def why(self, at: Standing) -> str:
+        following, cost = at.level("next"), "(n + 1)(1 - score)"
+        after = "" if math.isnan(following) else f"; at the next one it is {number(following)}"
+        front = f"under {notation(self)} {_best_went(at)}"
+        if at.taken:
+            last = f"{cost} at the last of them is {number(at.level('spent'))}"
+            return f"{front}, it was {at.place}; {last}{after}"
+        return f"{front}, and it was {at.place}{after}, by {cost}"
+
+    def __call__(self, view: View, scores: Scores) -> Tensor:
+        order = best_first(scores.key, view.masked)
+        n, value = self._ranked(scores, order)
+        final = n == view.masked.sum(-1, keepdim=True)  # [B, W], the last candidate
+        if self.last == "take":
+            within = (value >= 1 - self.f / (n + 1)) | final
+        else:
+            within = (n + 1) * (1 - value) < self.f
+            within &= ~final if self.last == "drop" else True
+        return longest_prefix(within, order, view.masked)
+
+    def gauge(self, view: View, scores: Scores, chosen: Tensor) -> dict[str, Tensor]:
+        """(n + 1)(1 - S_(n)) of the last position taken and of the next one: [B] each."""
+        n, value = self._ranked(scores, best_first(scores.key, view.masked))
+        return at_the_cut((n + 1) * (1 - value), chosen, view.masked)
+
+    def _ranked(self, scores: Scores, order: Tensor) -> tuple[Tensor, Tensor]:
+        n = torch.arange(1, order.shape[-1] + 1, device=order.device)
+        return n, scores.value.gather(-1, order)
