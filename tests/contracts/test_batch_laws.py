@@ -10,7 +10,7 @@ import torch
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from tests.helpers import EOS, LENGTH, outcome, random_lookup, rule_texts
+from tests.helpers import EOS, LENGTH, outcome, pair_texts, random_lookup, rule_texts
 from unmask import Batch, Rule, Sampling, Settings, decode, decode_many, prompt_request
 from unmask.decoding.options import Eos
 from unmask.models.wrappers.noisy import Noisy
@@ -52,9 +52,7 @@ def _same_as_alone(model, prompts, rule, batch_size, seed, **knobs):
         assert outcome(together[i]) == outcome(alone), f"row {i}"
 
 
-@pytest.mark.parametrize("text", rule_texts())
-@settings(max_examples=2, phases=PLAIN)
-@given(seed=st.integers(0, 2**16))
+@pytest.mark.parametrize(("seed", "text"), [*enumerate(pair_texts())])
 def test_a_batch_of_unequal_prompts_is_five_single_runs(text, seed):
     prompts, batch_size, knobs = _anything(text, seed)
     _same_as_alone(random_lookup(seed, eos=2.0), prompts, text, batch_size, seed, **knobs)
@@ -104,7 +102,7 @@ def test_settings_mix_in_one_batch(prompts, seed, rules, blocks, policies, late)
         prompt_request(model.spec, prompt, 8, setting, seed + i)
         for i, (prompt, setting) in enumerate(zip(prompts, chosen, strict=True))
     ]
-    batch, found = Batch(model), {}
+    batch, results = Batch(model), {}
     for request in requests[late:]:
         batch.admit(request)
     order, waiting = [*range(late, 5), *range(late)], requests[:late]
@@ -112,7 +110,7 @@ def test_settings_mix_in_one_batch(prompts, seed, rules, blocks, policies, late)
         if waiting:
             batch.admit(waiting.pop(0))
         for step in batch.step():
-            found |= {result.key: result for result in step.finished}
+            results |= {result.key: result for result in step.finished}
     for key, index in enumerate(order):
         alone = Batch(model)
         alone.admit(requests[index])
@@ -120,7 +118,7 @@ def test_settings_mix_in_one_batch(prompts, seed, rules, blocks, policies, late)
         while len(alone):
             for step in alone.step():
                 single = next(iter(step.finished), None)
-        assert outcome(found[key]) == outcome(single)
+        assert outcome(results[key]) == outcome(single)
 
 
 def test_a_batch_size_of_one_is_the_same_too():

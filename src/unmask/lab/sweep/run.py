@@ -16,7 +16,13 @@ from unmask.lab.sweep.decode import decode
 from unmask.lab.sweep.environment import environment
 from unmask.lab.sweep.grade import grade
 from unmask.lab.sweep.plan import Wanted, Work, planned, wanted_of
-from unmask.lab.sweep.run_options import LastModel, ProgressListener, RunOptions, model_of
+from unmask.lab.sweep.run_options import (
+    LastModel,
+    ProgressListener,
+    RunOptions,
+    Silent,
+    model_of,
+)
 from unmask.lab.sweep.store import Store
 from unmask.models.pretrained import Pretrained
 from unmask.models.wrappers.memoised import Remembered
@@ -97,16 +103,6 @@ def _groups(works: Sequence[Work], memo: bool) -> Iterator[list[Work]]:
             yield [work.only(list(work.by_name)[start : start + size]) for work in members]
 
 
-class _Silent:
-    """A worker's progress is seen in the store."""
-
-    def begin(self, work: Work, done: int) -> None:
-        pass
-
-    def done(self, work: Work, count: int = 1) -> None:
-        pass
-
-
 def _worker(wanted: Wanted, options: RunOptions) -> None:
     """One process of several: it plans the same sweep and takes what is free of its examples."""
     if options.devices[0] == "cpu":
@@ -115,7 +111,7 @@ def _worker(wanted: Wanted, options: RunOptions) -> None:
         import_parts(name)
     works = planned(wanted, options.data)
     with Store(options.store) as store:
-        _decode_here(store, works, options, _Silent(), LastModel())
+        _decode_here(store, works, options, Silent(), LastModel())
 
 
 def _decode_in_workers(
