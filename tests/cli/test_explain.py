@@ -83,7 +83,7 @@ def test_what_is_no_trace_is_one_line(tmp_path, capsys):
     (tmp_path / "a.txt").write_text("hello")
     for command in (["explain"], ["figure", "--position", "3"]):
         assert main([*command, str(tmp_path / "a.txt")]) == 2
-        assert "is no trace; make one with" in capsys.readouterr().err
+        assert "is not a trace; make one with" in capsys.readouterr().err
         assert main([*command, str(tmp_path / "missing")]) == 2
         assert "cannot be read" in capsys.readouterr().err
 

@@ -46,13 +46,13 @@ class TraceFile:
 
 def _check(data: bytes, name: str) -> None:
     """Raise unless all lines that can be read are a trace's; torch is not needed for that."""
-    wrong = f"{name} is no trace; make one with 'unmask run ... --trace FILE'"
+    wrong = f"{name} is not a trace; make one with 'unmask run ... --trace FILE'"
     if data[:2] != b"\x1f\x8b":
         raise RequestError(wrong)
     try:
         records = [json.loads(line) for line in _unpacked(data).split(b"\n")[:-1]]
     except ValueError:
-        raise RequestError(f"{name} is damaged: a line is no JSON") from None
+        raise RequestError(f"{name} is damaged: a line is not JSON") from None
     if not records or not isinstance(records[0], dict) or "trace" not in records[0]:
         raise RequestError(wrong)
     if records[0]["trace"] != FORMAT:

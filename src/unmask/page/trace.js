@@ -117,7 +117,7 @@ export class Step {
 
 export class Trace {
   constructor(header, name = "trace") {
-    if (header?.trace == null) throw new TraceError(`${name} is no trace of unmask`);
+    if (header?.trace == null) throw new TraceError(`${name} is not a trace of unmask`);
     if (header.trace !== FORMAT) {
       throw new TraceError(`${name} has format ${header.trace}; this page reads ${FORMAT}`);
     }
@@ -176,10 +176,10 @@ export class Trace {
 
 // From the bytes of a file; of one that was cut off, all that was written.
 export async function readTrace(bytes, name = "trace") {
-  if (bytes[0] !== 0x1f || bytes[1] !== 0x8b) throw new TraceError(`${name} is no trace of unmask`);
+  if (bytes[0] !== 0x1f || bytes[1] !== 0x8b) throw new TraceError(`${name} is not a trace of unmask`);
   const { text, whole } = await gunzip(bytes);
   const lines = text.split("\n").slice(0, -1); // what follows the last line break was cut off
-  if (!lines.length) throw new TraceError(`${name} is no trace of unmask`);
+  if (!lines.length) throw new TraceError(`${name} is not a trace of unmask`);
   try {
     const trace = new Trace(JSON.parse(lines[0]), name);
     for (const line of lines.slice(1)) trace.append(JSON.parse(line));
