@@ -73,7 +73,7 @@ def test_the_usual_block_is_left_to_sglang(export, tmp_path):
     ("arguments", "said"),
     [
         (["--rule", "confidence"], "the rule has no selection"),
-        (["--rule", "margin | swd({0,1}) | eb(1)"], "one rule is wanted here"),
+        (["--rule", "margin | swd({0,1}) | eb(1)"], "give one rule"),
         (["--eos", "last"], "--eos last needs --model, whose files name the end token"),
         (["--steps", 0], "steps must be >= 1"),
         (["--seed", -1], "seed must be >= 0, got -1"),

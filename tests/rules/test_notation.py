@@ -133,7 +133,7 @@ ERRORS = {
     "unreadable": ("confidence | top(1", "cannot read 'top(1' in 'confidence | top(1'"),
     "the wrong order": (
         "top(1) | confidence",
-        "'confidence' stands too late in 'top(1) | confidence'; the order is credit | score",
+        "stands too late in 'top(1) | confidence'; write the parts in the order credit | score",
     ),
     "no score": ("top(1)", "the rule has no score; write for example"),
     "no selection": ("confidence | swd(5)", "the rule has no selection; write for example"),
@@ -147,7 +147,7 @@ ERRORS = {
     "out of range": ("confidence | eb(-1)", "eb: gamma must be >= 0, got -1"),
     "a sweep where one rule is meant": (
         "confidence | swd({0,1,5}) | top({1,2})",
-        "is a sweep of 6 rules; one rule is wanted here",
+        "is a sweep of 6 rules; give one rule",
     ),
 }
 

@@ -1,4 +1,4 @@
-"""CreditDecoding: tokens that were predicted before get credit, fused into the logits."""
+"""CreditDecoding: adds credit to the logits of tokens that were predicted in earlier steps."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from unmask.rules.view import Needs
 )
 @dataclass(frozen=True)
 class Credit:
-    """Fuses into the logits how often, how lately and how surely a token was predicted.
+    """Adds to the logits of a token the credit of its earlier predictions in the block.
 
-    Score and token come from the fused distribution, instability and budgets from the model's
-    own. The credit starts anew in every block.
+    Score and token come from the changed distribution, instability and budgets from the model's
+    own. The credit is 0 at the start of every block.
     """
 
     alpha: float = 0.65

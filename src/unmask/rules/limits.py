@@ -14,12 +14,10 @@ from unmask.rules.select import best_first, best_positions, first_in
 from unmask.rules.view import Needs, Scores, View
 
 
-@register(
-    "limit", "floor", "what was chosen, and the k best", "d2Cache; LLaDA2 and vLLM's dllm-plugin"
-)
+@register("limit", "floor", "the chosen and the k best", "d2Cache; LLaDA2 and vLLM's dllm-plugin")
 @dataclass(frozen=True)
 class Floor:
-    """At least the k best; with `steps`, at least the even share of LLaDA's timetable."""
+    """Commits at least the k best; with `steps`, at least the even share of LLaDA's timetable."""
 
     k: int = 1
     steps: int = 0
@@ -38,10 +36,10 @@ class Floor:
         return chosen | first_in(best_first(scores.key, view.masked), count, view.masked)
 
 
-@register("limit", "cap", "the k best of what was chosen", "Fast-dLLM's Dream sampler (steps)")
+@register("limit", "cap", "the k best of the chosen", "Fast-dLLM's Dream sampler (steps)")
 @dataclass(frozen=True)
 class Cap:
-    """At most the k best; with `steps`, an even share per step plus what earlier steps saved."""
+    """Commits at most the k best; with `steps`, an even share plus what earlier steps left over."""
 
     k: int = 1
     steps: int = 0

@@ -35,8 +35,8 @@ _SCORE = "pc needs a score in [0, 1]: confidence, margin or random"
 class PositionCalibration:
     """Prefers early positions of the block, and tokens that are rare in ordinary text.
 
-    f is a table of background frequencies, one per token id: a JSON list or a .npy file.
-    Without one only the position counts.
+    background: a JSON list or a .npy file with the frequency f of each token id; without it only
+        the position counts.
     """
 
     lam: float = 0.25
@@ -99,8 +99,8 @@ class PositionCalibration:
 class Certainty:
     """Prefers positions near tokens that are already fixed, by a Gaussian of width sigma.
 
-    The answer is thought to be surrounded by its own length of fixed tokens on the left, and on
-    the right too once its last token is fixed.
+    As many positions as the answer has count as fixed on its left, and on its right too once its
+    last token is fixed.
     """
 
     sigma: float = 10.0
@@ -120,7 +120,7 @@ class Certainty:
         return scores - -self.density(view).log()
 
     def density(self, view: View) -> Tensor:
-        """Share of the Gaussian's weight that falls on fixed tokens, in (0, 1]: [B, W]."""
+        """The share of the Gaussian's weight on fixed tokens, in (0, 1]: [B, W]."""
         p, device = view.progress, view.masked.device
         reach = p.known.shape[-1]
         length = p.answer_length[:, None]  # [B, 1]
@@ -139,13 +139,13 @@ class Certainty:
 
 
 def _exact_sum(terms: Tensor) -> Tensor:
-    """The sum over the last axis from left to right, so that zeros of padding change no bit."""
+    """The sum over the last axis from left to right; zeros of padding change no bit of it."""
     return terms.cumsum(-1)[..., -1]
 
 
 @cache
 def _frequencies(path: str) -> Tensor:
-    """A table of background frequencies, float64, checked."""
+    """The background frequencies of a file, float64, checked."""
     file = Path(path)
     require(file.is_file(), f"pc: background file {path!r} does not exist; give a .json or .npy")
     try:

@@ -21,17 +21,17 @@ def parse(text: str) -> list[Any]:
 
 
 def read(text: str) -> list[tuple[Kind, dict[str, Any]]]:
-    """The parts of one rule as they were written, not made: no knob has done anything yet."""
+    """The parts of one rule with their knobs; no part is made or checked yet."""
     if "{" in text or "}" in text:
         count = len(expand(text))
-        raise RuleError(f"{text!r} is a sweep of {count} rules; one rule is wanted here")
+        raise RuleError(f"{text!r} is a sweep of {count} rules; give one rule")
     parts, latest = [], 0
     for piece in text.split("|"):
         kind, knobs = _read_part(piece, text)
         stage = STAGES.index(kind.stage)
         if stage < latest:
             raise RuleError(
-                f"{kind.name!r} stands too late in {text!r}; the order is "
+                f"{kind.name!r} stands too late in {text!r}; write the parts in the order "
                 "credit | score | modulators | selection | limits | revoke"
             )
         latest = stage
@@ -87,7 +87,7 @@ def _parse_knobs(kind: Kind, inside: str) -> dict[str, Any]:
 
 
 def _read(kind: Kind, argument: Argument, written: str) -> Any:
-    """A knob's value, read as what the knob holds."""
+    """A knob's value, read by the knob's type."""
     name = f"{kind.name}: {argument.name}"
     if get_origin(argument.kind) is Literal:
         words = get_args(argument.kind)

@@ -50,11 +50,11 @@ class Standing:
 
     position: int
     score: float  # after all modulators, in the score's own unit
-    line: Mapping[int, int]  # the place, from 1, of every position that could be selected
+    ranks: Mapping[int, int]  # the rank, from 1, of every position that could be selected
     selected: frozenset[int]  # the positions that the selection took
     complete: bool  # False where positions without a history could not be selected
     gauge: Mapping[str, float]  # the numbers of the selection's `gauge`
-    step: int  # steps before this one in the same block
+    step: int  # how many steps of the same block came before this one
     moved: float = math.nan  # the newest KL(current || previous), NaN where the trace has none
 
     @property
@@ -64,12 +64,12 @@ class Standing:
 
     @property
     def rank(self) -> int:
-        """Its place among those that could be selected, from 1."""
-        return self.line[self.position]
+        """The rank of this position among those that could be selected, from 1."""
+        return self.ranks[self.position]
 
     @property
     def place(self) -> str:
-        """The same in words."""
+        """The rank in words."""
         return ordinal(self.rank) + ("" if self.complete else " of those with a history")
 
     def level(self, name: str) -> float:

@@ -1,9 +1,10 @@
-"""Parts of rules that are not ours: imported when somebody names them, known by their source."""
+"""Users' parts: imports the files or modules that define them, and fingerprints their source."""
 
 from __future__ import annotations
 
 import hashlib
 import inspect
+import json
 import sys
 from importlib import import_module
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
@@ -13,15 +14,14 @@ from typing import Any
 from unmask.errors import RuleError
 from unmask.rules.registry import kind_of, kinds
 from unmask.rules.rule import Rule
-from unmask.text.jsonl import sha_of
 
 
 def import_parts(name: str) -> None:
-    """Run a Python file, or import an installed module, so that the parts it registers have names.
+    """Run a Python file or import an installed module that registers parts.
 
-    A file is what ends in .py or has a folder before it. Twice does nothing.
+    A name that ends in .py or has a folder is a file. A second call with it does nothing.
     """
-    kinds()  # our own names are taken first
+    kinds()  # registers our own names first
     try:
         if is_file(name):
             _import_file(Path(name))
@@ -39,7 +39,7 @@ def import_parts(name: str) -> None:
 
 
 def is_file(name: str) -> bool:
-    """Whether it names a file, and no module."""
+    """Whether this is the name of a file, not of a module."""
     return name.endswith(".py") or len(Path(name).parts) > 1
 
 
@@ -49,7 +49,7 @@ def _failed(name: str, error: BaseException) -> str:
 
 
 def _import_file(path: Path) -> None:
-    """Under the file's own name, which nothing else may have."""
+    """Import a file as the module of its own name, which no other module may have."""
     if not path.is_file():
         raise FileNotFoundError("there is no such file")
     name, place = path.stem, path.resolve()
@@ -58,8 +58,8 @@ def _import_file(path: Path) -> None:
         if taken is not None and Path(taken).resolve() == place:
             return
     else:
-        found = find_spec(name)
-        taken = None if found is None else found.origin or "a package"
+        spec = find_spec(name)
+        taken = None if spec is None else spec.origin or "a package"
         if taken is None or Path(taken).resolve() == place:
             _execute(name, place)
             return
@@ -69,7 +69,7 @@ def _import_file(path: Path) -> None:
 def _execute(name: str, place: Path) -> None:
     spec = spec_from_file_location(name, place)
     if spec is None or spec.loader is None:
-        raise ImportError("it is no Python file")
+        raise ImportError("it is not a Python file")
     sys.modules[name] = module = module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
@@ -79,12 +79,13 @@ def _execute(name: str, place: Path) -> None:
 
 
 def sources_of(rule: Rule) -> str:
-    """A fingerprint of the files that define a rule's parts, but for ours; empty if all are ours.
+    """A fingerprint of the files that define a rule's own parts; empty if unmask defines them all.
 
-    What those files import in their turn is not looked at.
+    It does not cover the modules that those files import.
     """
-    found = {_source(kind_of(part).target) for part in rule.parts} - {""}
-    return sha_of(sorted(found)) if found else ""
+    sources = {_source(kind_of(part).target) for part in rule.parts} - {""}
+    text = json.dumps(sorted(sources))
+    return hashlib.sha256(text.encode()).hexdigest()[:16] if sources else ""
 
 
 def _source(target: Any) -> str:
@@ -93,6 +94,6 @@ def _source(target: Any) -> str:
     try:
         file = inspect.getsourcefile(target)
         content = Path(file or "").read_bytes()
-    except (OSError, TypeError):  # typed at a prompt, or compiled
+    except (OSError, TypeError):  # no source file: typed at a prompt, or compiled
         content = f"{target.__module__}.{target.__qualname__}".encode()
     return hashlib.sha256(content).hexdigest()

@@ -32,7 +32,7 @@ def longest_prefix(within: Tensor, order: Tensor, candidates: Tensor) -> Tensor:
 
 
 def at_the_cut(running: Tensor, chosen: Tensor, candidates: Tensor) -> dict[str, Tensor]:
-    """A running cost in best-first order: what the chosen prefix spent, and with one more: [B].
+    """The cost of the chosen prefix (`spent`), and with one position more (`next`): [B] each.
 
     `next` is NaN where every candidate was chosen.
     """
@@ -56,7 +56,7 @@ def _why_prefix(name: str, at: Standing, limit: float, cost: str) -> str:
         more = "the next one has an infinite or unknown cost"
     if not at.taken:
         return f"{name} stopped before it: {_best_went(at)}, {more}, and in line it was {at.place}"
-    if count == len(at.line):
+    if count == len(at.ranks):
         more = "no other candidate was left"
     if count == 1:
         return f"under {name} the best one always goes, and it was that; {more}"
@@ -69,10 +69,10 @@ def _why_prefix(name: str, at: Standing, limit: float, cost: str) -> str:
 )
 @dataclass(frozen=True)
 class EntropyBound:
-    """Best-first prefix whose entropies, but for the largest, stay within gamma nats.
+    """Best-first prefix whose entropies, without the largest, add up to at most gamma nats.
 
-    The best position alone gives H - H = 0, so a row with masks always progresses. The order is
-    the modulated score's, the entropies are the model's own.
+    The best position alone gives H - H = 0, so a row with masks always progresses. The modulated
+    score gives the order; the entropies are those of the model's own distribution.
     """
 
     gamma: float = 0.1
@@ -97,7 +97,7 @@ class EntropyBound:
         return longest_prefix(self._spent(view, order) <= self.gamma, order, view.masked)
 
     def gauge(self, view: View, scores: Scores, chosen: Tensor) -> dict[str, Tensor]:
-        """What of gamma was spent, and what one more would have made of it: [B] each."""
+        """The entropy spent, and what one position more would make of it: [B] each."""
         running = self._spent(view, best_first(scores.key, view.masked))
         return at_the_cut(running, chosen, view.masked)
 
@@ -113,8 +113,8 @@ class EntropyBound:
 class Budget:
     """The paper's constrained problem: the most utility for a total instability of delta nats.
 
-    Greedy by key until the budget is spent, at least one. A position without history has an
-    unknown D and is taken only as that one.
+    Takes positions best first until the budget is spent, at least one. A position without history
+    has an unknown D, so it is taken only as the first.
     """
 
     delta: float = 0.1
@@ -142,7 +142,7 @@ class Budget:
         return longest_prefix(within, order, view.masked)
 
     def gauge(self, view: View, scores: Scores, chosen: Tensor) -> dict[str, Tensor]:
-        """What of delta was spent, and what one more would have made of it: [B] each."""
+        """The D spent, and what one position more would make of it: [B] each."""
         running = self._spent(view, best_first(scores.key, view.masked))
         return at_the_cut(running, chosen, view.masked)
 
@@ -156,9 +156,9 @@ class Budget:
 class Factor:
     """The longest best-first prefix in which (n + 1)(1 - S_(n)) stays below f.
 
-    last: what happens to the last candidate of all. `fair` is the rule as stated; `take` is
-    Fast-dLLM's code (a tie passes, and a scan that fails only there takes it all the same);
-    `drop` is d2Cache's (when all pass, one is left out).
+    last: the treatment of the last candidate. `fair` is the rule as stated; `take` is Fast-dLLM's
+        code (a tie passes, and the last candidate is taken even if it fails); `drop` is d2Cache's
+        (when all pass, the last one is left out).
     """
 
     f: float = 1.0
@@ -196,7 +196,7 @@ class Factor:
         return longest_prefix(within, order, view.masked)
 
     def gauge(self, view: View, scores: Scores, chosen: Tensor) -> dict[str, Tensor]:
-        """(n + 1)(1 - S_(n)) of the last one taken and of the next: [B] each."""
+        """(n + 1)(1 - S_(n)) of the last position taken and of the next one: [B] each."""
         n, value = self._ranked(scores, best_first(scores.key, view.masked))
         return at_the_cut((n + 1) * (1 - value), chosen, view.masked)
 

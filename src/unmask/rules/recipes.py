@@ -1,4 +1,4 @@
-"""Named recipes: plain rules, with the window and length they are usually run with."""
+"""Named recipes: rules with the window and length that they are usually run with."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ DEFAULT_RULE = "swd"
 
 @dataclass(frozen=True)
 class Recipe:
-    """A rule that has a name in the field, and the settings that go with it."""
+    """A well-known rule and its usual settings."""
 
     name: str
     rule: str  # in the notation; with braces it is a sweep

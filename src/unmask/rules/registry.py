@@ -108,7 +108,7 @@ class Kind:
 
 @dataclass(frozen=True)
 class Bound:
-    """A function part with its knobs turned."""
+    """A function part with the values of its knobs."""
 
     kind: Kind
     knobs: tuple[tuple[str, Any], ...]
@@ -154,7 +154,7 @@ def _row(part: Any) -> Kind | None:
 
 
 def abilities_of(part: Any) -> Abilities:
-    """What a part says about itself, be it registered or not."""
+    """What a part says about itself; it need not be registered."""
     kind = _row(part)
     return read_abilities(part, kind.needs if kind else EVERYTHING)
 
@@ -178,7 +178,7 @@ def notation(part: Any) -> str:
 
 
 def spelled(part: Any) -> str:
-    """The part in the notation, or its name in Python: for messages."""
+    """The part in the notation, or its name in Python where it is not registered."""
     if _row(part):
         return notation(part)
     return str(part.__name__) if inspect.isroutine(part) else type(part).__name__
@@ -264,7 +264,7 @@ def _load() -> None:
         except Exception as error:
             raise RuleError(
                 f"the plug-in {point.name!r} ({point.value}) cannot be imported: {error}; "
-                "mend or uninstall the package that brings it"
+                "repair or uninstall the package that holds it"
             ) from error
         if callable(target) and not any(kind.target is target for kind in TABLE.values()):
             register("select", point.name)(target)

@@ -22,9 +22,9 @@ from unmask.rules.words import number, times
 class Drift:
     """Masks committed tokens of the block again once their distribution has moved by `limit` nats.
 
-    Each position is taken back at most `times` times, and every step commits something, so a
-    window of m masks takes at most m * (1 + times) steps. A model that sees the token itself
-    tends to confirm it: a small limit is needed there.
+    A position is taken back at most `times` times and every step commits something, so a window
+    of m masks takes at most m * (1 + times) steps. A model that sees the token at its position
+    tends to confirm it; use a small limit for such a model.
     """
 
     limit: float = 1.0

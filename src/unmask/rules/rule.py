@@ -1,4 +1,4 @@
-"""Rule: Algorithm 1 with its blanks filled in, and its one-line notation."""
+"""Rule: one step of Algorithm 1, made of parts, and its one-line notation."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ class Decision:
     scores: Scores  # after all of them
     chosen: Tensor  # [B, W] bool: committed now
     revoked: Tensor  # [B, W] bool: masked again
-    least: Tensor | None = None  # [B] how many a budget of steps asks for, where there is one
+    least: Tensor | None = None  # [B] how many a budget of steps demands, None without one
 
 
 @dataclass(frozen=True)
 class Rule:
-    """Score, modulate, select, limit, revoke; hosts that own their loop call it once a step.
+    """Score, modulate, select, limit, revoke; a loop calls the rule once per step.
 
-    Frozen and without state: what a part remembers comes with the view.
+    It is frozen and keeps no state: everything that a part remembers is in the view.
     """
 
     score: Score
@@ -94,7 +94,7 @@ class Rule:
 
     @cached_property
     def needs(self) -> Needs:
-        """What the parts read together; nothing else is computed."""
+        """Everything that the parts read; nothing else is computed."""
         return reduce(or_, (abilities_of(part).needs for part in self.parts))
 
     def explain(self) -> Iterator[str]:
@@ -137,7 +137,7 @@ class Rule:
 
 
 def _spelled_out(text: str) -> str:
-    """A recipe's rule where the text is its name."""
+    """The rule of a recipe if the text is its name, else the text."""
     recipe = RECIPES.get(text.strip())
     return recipe.rule if recipe else text
 

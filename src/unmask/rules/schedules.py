@@ -22,9 +22,9 @@ def steps_per_window(steps: int, progress: Progress) -> Tensor:
 
 
 def even_share(steps: int, progress: Progress) -> Tensor:
-    """LLaDA's timetable: masks // steps each, the remainder one each to the first steps: [B].
+    """LLaDA's timetable: masks // steps per step, and one more in each of the first steps: [B].
 
-    Past the last step (masks that were taken back) everything that is left.
+    After the last step (where masks were taken back) it is everything that is left.
     """
     steps_here = steps_per_window(steps, progress)
     share = progress.opened // steps_here
@@ -42,7 +42,7 @@ def _why(part: Static | Timesteps, at: Standing) -> str:
 @register("select", "static", "the k_t best, k_t an even share of the masks", "LLaDA's generate.py")
 @dataclass(frozen=True)
 class Static:
-    """LLaDA's fixed timetable: `steps` forwards over all blocks, an even share in each."""
+    """LLaDA's fixed timetable: `steps` forwards over all blocks, an even share of masks in each."""
 
     steps: int = 256
 
@@ -61,7 +61,7 @@ class Static:
         return first_in(order, even_share(self.steps, view.progress), view.masked)
 
     def gauge(self, view: View, scores: Scores, chosen: Tensor) -> dict[str, Tensor]:
-        """How many the timetable asks for: [B]."""
+        """How many positions the timetable gives to this step: [B]."""
         return {"share": even_share(self.steps, view.progress)}
 
 
@@ -73,10 +73,10 @@ class Static:
 )
 @dataclass(frozen=True)
 class Timesteps:
-    """Dream's timetable: a share 1 - s/t of the masks that are left, all in the last step.
+    """Dream's timetable: a share 1 - s/t of the masks that are left; in the last step all.
 
-    In float32, as Dream computes it: with as many steps as masks the first step commits nothing
-    and the last one two.
+    Computed in float32 as in Dream: with as many steps as masks, the first step commits nothing
+    and the last one commits two.
     """
 
     steps: int = 512
@@ -97,7 +97,7 @@ class Timesteps:
         return first_in(best_first(scores.key, view.masked), self._count(view), view.masked)
 
     def gauge(self, view: View, scores: Scores, chosen: Tensor) -> dict[str, Tensor]:
-        """How many the timetable asks for: [B]."""
+        """How many positions the timetable gives to this step: [B]."""
         return {"share": self._count(view)}
 
     def _count(self, view: View) -> Tensor:
@@ -109,7 +109,7 @@ class Timesteps:
 @register("select", "origin", "each with probability 1 - s/t", "Dream's alg='origin'")
 @dataclass(frozen=True)
 class Origin:
-    """Dream's random order: every mask independently, all that are left in the last step."""
+    """Dream's random order: each mask with probability 1 - s/t; in the last step all."""
 
     steps: int = 512
     eps: float = 0.001
@@ -139,7 +139,7 @@ def _check_timesteps(name: str, steps: int, eps: float) -> None:
 
 
 def _share(steps: int, eps: float, progress: Progress) -> tuple[Tensor, Tensor]:
-    """1 - s/t of the present step, float32, and whether it is the last: [B] each."""
+    """1 - s/t of this step, float32, and whether it is the last step: [B] each."""
     steps_here = steps_per_window(steps, progress)
     shares = [
         _shares(count, eps)[min(step, count - 1)]

@@ -1,4 +1,4 @@
-"""Scores: how good it would be to commit a position now, as log-utilities."""
+"""Scores: how useful it is to commit each position now, as log-utilities."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ _ABOVE = {"gt": "above", "ge": "at or above"}
 def best_first(key: Tensor, candidates: Tensor) -> Tensor:
     """Positions in the order of their key, candidates before all others: [B, W].
 
-    Ties go to the lowest position. A key of -inf is the last of the candidates, not out.
+    Ties go to the lowest position. A candidate with a key of -inf is the last one; it stays in.
     """
     finite = key.clamp_min(torch.finfo(key.dtype).min)
     return torch.where(candidates, finite, -torch.inf).sort(descending=True, stable=True).indices
@@ -131,9 +131,10 @@ class Threshold:
 class Klass:
     """Every position that is confident and whose last n KL(current || previous) are small.
 
-    conf is compared with the (modulated) score, kl with KLASS's own instability. None ready: the
-    best one. gate: in the first n - 1 steps of a block nothing is ready (KLASS); without it
-    the KL of later blocks is followed from the start (d2Cache), which costs head rows.
+    conf is compared with the (modulated) score, kl with KL(current || previous). If no position
+    is ready, the best one is taken.
+    gate: `yes` keeps all positions waiting in the first n - 1 steps of a block (KLASS); `no`
+        follows the KL of later blocks from the start (d2Cache), which costs more head rows.
     """
 
     conf: float = 0.9
@@ -195,7 +196,7 @@ class Klass:
 )
 @dataclass(frozen=True)
 class Hierarchy:
-    """Divide and conquer: the best of every run of neighbouring masks, and all above tau."""
+    """The best position of every run of neighbouring masks if above low, and all above tau."""
 
     tau: float = 0.9
     low: float = 0.4
@@ -213,7 +214,7 @@ class Hierarchy:
 
     def why(self, at: Standing) -> str:
         under, score = f"under {notation(self)}", number(at.score)
-        leads = at.rank == min(at.line[position] for position in _run_of(at))
+        leads = at.rank == min(at.ranks[position] for position in _run_of(at))
         if at.taken and at.rank == 1:
             return f"{under} the best of all always goes, and it was that"
         if at.taken and leads:
@@ -242,9 +243,9 @@ class Hierarchy:
 def _run_of(at: Standing) -> list[int]:
     """The neighbouring candidates around a position, itself included."""
     first = last = at.position
-    while first - 1 in at.line:
+    while first - 1 in at.ranks:
         first -= 1
-    while last + 1 in at.line:
+    while last + 1 in at.ranks:
         last += 1
     return list(range(first, last + 1))
 
@@ -252,12 +253,12 @@ def _run_of(at: Standing) -> list[int]:
 @register("select", "ar", "leftmost run with S >= tau, at least one", "d2Cache's ar")
 @dataclass(frozen=True)
 class LeftToRight:
-    """From the leftmost mask on, while the score is at least tau and no token is skipped."""
+    """The masks from the left without a gap, while their score is at least tau; at least k."""
 
     tau: float = 1.0
     k: int = 1
 
-    adaptive = False  # nothing may change its order, not even a missing history
+    adaptive = False  # a missing history must not change the order
     needs = Needs()
 
     def __post_init__(self) -> None:
@@ -273,7 +274,7 @@ class LeftToRight:
         under, score = f"under {notation(self)}", f"its score was {number(at.score)}"
         if at.taken:
             return f"{under} it and all masks left of it went; {score}"
-        first = min(at.line.keys() - at.selected)
+        first = min(at.ranks.keys() - at.selected)
         if first != at.position:
             return f"{under} position {first}, left of it, had to wait"
         if at.position - 1 not in at.selected:
@@ -292,5 +293,5 @@ class LeftToRight:
 
 
 def _unbroken(good: Tensor, begun: Tensor) -> Tensor:
-    """True from where it has begun up to the first position that is not good: [B, W]."""
+    """True from the first begun position up to the first that is not good: [B, W]."""
     return (good | ~begun).to(torch.uint8).cummin(-1).values.bool() & begun

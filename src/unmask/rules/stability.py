@@ -40,10 +40,10 @@ class Stability:
     At lam = 0 it changes nothing, bit for bit.
 
     kl: `prev_cur` is KL(previous || current), as Algorithm 1; `cur_prev` as the theorem.
-    start: without history, `single` ranks by the base score and lets adaptive selections commit
-        only the best; `skip` takes D = 0; `uniform` compares with the uniform distribution.
-    form: what Eq. 8 means for a negative score: `additive` -H - lam D; `signed` -H exp(lam D);
-        `literal` -H exp(-lam D), which rewards instability.
+    start: where there is no history, `single` ranks by the base score and lets adaptive selections
+        commit only the best; `skip` takes D = 0; `uniform` compares with the uniform distribution.
+    form: for a negative score, `additive` is -H - lam D; `signed` is -H exp(lam D); `literal` is
+        -H exp(-lam D), which rewards instability.
     scope: `sequence` keeps the history across blocks; `block` forgets it at each boundary.
     """
 
@@ -104,8 +104,8 @@ class Stability:
     def ready(self, view: View, base: Scores) -> Tensor:
         """The positions that an adaptive selection may choose: [B, W].
 
-        Under `start=single` a position without history waits while another one has some; a row
-        without any history commits its best by the base score.
+        With `start=single`, positions without history wait while another position has one. A row
+        without any history commits its best position by the base score.
         """
         if not self.lam or self.start != "single":
             return view.masked

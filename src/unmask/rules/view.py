@@ -91,9 +91,9 @@ class View:
 
     def instability(self, kl: KL) -> Tensor:
         """D, the KL divergence between two consecutive steps, in the asked direction: [B, W]."""
-        found = self.kl_prev_cur if kl == "prev_cur" else self.kl_cur_prev
-        assert found is not ABSENT, f"a part reads kl={kl} without declaring it in `needs`"
-        return found
+        divergence = self.kl_prev_cur if kl == "prev_cur" else self.kl_cur_prev
+        assert divergence is not ABSENT, f"a part reads kl={kl} without declaring it in `needs`"
+        return divergence
 
     def among(self, candidates: Tensor) -> View:
         """The same view with other candidates."""

@@ -80,7 +80,7 @@ def test_a_rule_without_swd_has_a_d_that_nobody_looked_at():
 
 def test_a_rule_that_looks_at_d_by_itself_is_named():
     told = story(trace_of("confidence | budget(0.1)", RASH, SWINGS), 1)
-    assert "only budget(0.1) looked at it" in told
+    assert "only budget(0.1) read it" in told
 
 
 def test_a_limit_that_forced_it_is_named():

@@ -1,4 +1,4 @@
-"""From K steps of one row to K records: everything is computed for all of them at once."""
+"""Makes the K records of K steps of one row, with one computation for all of them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Record = dict[str, Any]
 
 
 def without_swd(rule: Rule) -> Rule | None:
-    """The rule at lam = 0, if it has a lam that does something."""
+    """The rule at lam = 0; None if the rule has no SWD or its lam is 0."""
     kept = tuple(part for part in rule.modulators if not _weighs(part))
     return replace(rule, modulators=kept) if len(kept) < len(rule.modulators) else None
 
@@ -33,19 +33,19 @@ def _weighs(part: Any) -> bool:
 
 
 @dataclass(frozen=True)
-class Told:
-    """All there is to say about K steps."""
+class StepRecords:
+    """Everything that the records of K steps hold."""
 
     stack: Stack
     columns: Columns
-    ready: Array  # [K, W] among whom the selection chose
+    ready: Array  # [K, W] the positions that the selection could choose
     selected: Array  # [K, W] by the selection alone, before limits
     unweighted: Array | None  # [K, W] what would have been committed at lam = 0
     gauge: dict[str, list[float]]
 
     @classmethod
-    def of(cls, rule: Rule, stack: Stack, cells: Cells, before: Cells | None) -> Told:
-        """Look at K steps; `before` are the logits of the step before them."""
+    def of(cls, rule: Rule, stack: Stack, cells: Cells, before: Cells | None) -> StepRecords:
+        """Compute the records; `before` holds the logits of the step before the first."""
         view, scores = stack.view, stack.decision.scores
         ready = rule.ready(view, stack.decision.base)
         among = view.among(ready)
@@ -82,7 +82,7 @@ class Told:
                 "cells": text(columns.cells(ends[k], ends[k + 1])),
                 "committed": [[start[k] + place, int(token[k, place])] for place in places],
                 **(_filled(glimpse) if fills else {}),
-                **{name: found[k] for name, found in extras.items() if k in found},
+                **{name: steps[k] for name, steps in extras.items() if k in steps},
             }
             if self.gauge:
                 record["gauge"] = {name: _level(level[k]) for name, level in self.gauge.items()}
@@ -92,12 +92,12 @@ class Told:
     def _extras(
         self, masked: Array, chosen: Array, start: list[int], stop: list[int]
     ) -> dict[str, dict[int, Any]]:
-        """What only some steps have to say, by name and step."""
+        """The fields that only some steps have, by name and step."""
         revoked = self.stack.decision.revoked.cpu().numpy()
 
         def positions(flags: Array, k: int) -> list[int]:
-            found: list[int] = (flags[k].nonzero()[0] + start[k]).tolist()
-            return found
+            absolute: list[int] = (flags[k].nonzero()[0] + start[k]).tolist()
+            return absolute
 
         every = range(len(start))
         unweighted = self.unweighted
@@ -125,14 +125,14 @@ def _unweighted(rule: Rule, stack: Stack) -> Array | None:
         chosen = chosen | first_in(
             best_first(decision.scores.key, masked), stack.decision.least, masked
         )
-    found: Array = chosen.cpu().numpy()
-    return found
+    committed: Array = chosen.cpu().numpy()
+    return committed
 
 
 def _steps(flags: Array) -> list[int]:
     """The steps in which any flag is set."""
-    found: list[int] = flags.any(-1).nonzero()[0].tolist()
-    return found
+    steps: list[int] = flags.any(-1).nonzero()[0].tolist()
+    return steps
 
 
 def _filled(glimpse: Glimpse) -> Record:

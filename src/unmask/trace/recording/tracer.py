@@ -17,7 +17,7 @@ from unmask.models.tokenizer import Tokenizer
 from unmask.trace.recording.alternatives import Cells
 from unmask.trace.recording.codec import FORMAT, GZIP, Array
 from unmask.trace.recording.columns import direction
-from unmask.trace.recording.records import Told
+from unmask.trace.recording.records import StepRecords
 from unmask.trace.recording.stack import Glimpse, Stack
 
 STEPS, BYTES, SECONDS = 64, 1 << 24, 0.25  # what may wait before it is written
@@ -78,10 +78,10 @@ class Tracer:
             return
         glimpses, self._waiting = self._waiting, []
         settings, cells = self.request.settings, Cells.of(glimpses)
-        told = Told.of(settings.rule, Stack.of(glimpses), cells, self._before)
+        steps = StepRecords.of(settings.rule, Stack.of(glimpses), cells, self._before)
         self._before = cells.last_step()
-        lines = list(told.records(fills=settings.eos in ("stop", "block", "fill")))
-        lines[0].update(self._new_words(told.columns.ids))
+        lines = list(steps.records(fills=settings.eos in ("stop", "block", "fill")))
+        lines[0].update(self._new_words(steps.columns.ids))
         self._write(lines)
 
     def close(self, result: Result | None = None, answer: str | None = None) -> None:

@@ -20,23 +20,23 @@ MEANING = (
 
 
 def meaning(trace: Trace) -> str:
-    """What lam = 0 stands for, where it is spoken of."""
+    """A note on what lam = 0 means; empty if the rule has no SWD."""
     return MEANING if swd_of(trace) is not None else ""
 
 
 def swd_words(timeline: Timeline) -> list[str]:
-    """Sentences: what was different, or that nothing was, or that nobody looked at D."""
+    """Sentences on what SWD changed, if anything; without SWD, on what D was."""
     swd = swd_of(timeline.trace)
     if swd is None:
         return [_no_swd(timeline)]
     held = [look for look in timeline.looks if look.unweighted and not look.chosen]
     brought = [look for look in timeline.looks if look.chosen and look.unweighted is False]
-    found = [*_held(swd, timeline, held), *(_brought(swd, look) for look in brought)]
+    changes = [*_held(swd, timeline, held), *(_brought(swd, look) for look in brought)]
     if not timeline.looks:
         return ["SWD never saw it: it was no candidate in any step."]
-    if not found:
+    if not changes:
         return [f"SWD changed nothing here: {_same(timeline)}."]
-    return found
+    return changes
 
 
 def _same(timeline: Timeline) -> str:
@@ -48,7 +48,7 @@ def _same(timeline: Timeline) -> str:
 
 
 def _held(swd: Stability, timeline: Timeline, held: list[Look]) -> Iterator[str]:
-    """Why it was not committed where lam = 0 would have, and what came of it."""
+    """Why it was not committed where lam = 0 would have committed it, and what happened later."""
     if not held:
         return
     first, *others = held
@@ -88,7 +88,7 @@ def _brought(swd: Stability, look: Look) -> str:
 
 
 def _penalty(swd: Stability, look: Look) -> str:
-    """What became of its score and its rank."""
+    """How SWD changed its score and its rank."""
     if math.isnan(look.instability) and swd.start != "uniform":
         waits = "SWD lets it wait" if not look.ready else "SWD leaves its score as it was"
         return f"it had no earlier distribution to compare with, so {waits}"
@@ -115,20 +115,22 @@ def _factor(look: Look) -> str:
 
 
 def _no_swd(timeline: Timeline) -> str:
-    """What D was, and who looked at it."""
+    """What D was, and which parts read it."""
     trace = timeline.trace
     known = [look for look in timeline.looks if not math.isnan(look.instability)]
     rule = "The rule has no SWD"
     if not known:
         return f"{rule}, and its D is not known: no step had an earlier one to compare it with."
     largest, last = max(known, key=lambda look: look.instability), known[-1]
-    told = f"D = {KL_WORDS[trace.header['kl']]} was {number(last.instability)} at step {last.step}"
+    sentence = (
+        f"D = {KL_WORDS[trace.header['kl']]} was {number(last.instability)} at step {last.step}"
+    )
     if largest is not last:
-        told = f"{told} and at most {number(largest.instability)} (step {largest.step})"
-    return f"{rule}. {told}; {_who_looked(trace)}."
+        sentence = f"{sentence} and at most {number(largest.instability)} (step {largest.step})"
+    return f"{rule}. {sentence}; {_readers(trace)}."
 
 
-def _who_looked(trace: Trace) -> str:
+def _readers(trace: Trace) -> str:
     parts = (*trace.rule.modulators, trace.rule.select)
-    looking = [notation(part) for part in parts if abilities_of(part).needs.directions]
-    return f"only {' and '.join(looking)} looked at it" if looking else "the rule ignores it"
+    readers = [notation(part) for part in parts if abilities_of(part).needs.directions]
+    return f"only {' and '.join(readers)} read it" if readers else "the rule ignores it"

@@ -22,7 +22,7 @@ from unmask.trace.story.telling import Telling
 from unmask.trace.story.timeline import Event, Look, Timeline
 from unmask.trace.story.why_step import cause
 
-RUNS = 6  # predictions that are told one by one
+RUNS = 6  # how many predictions a story lists
 
 
 def tell_position(trace: Trace, position: int) -> Telling:
@@ -88,7 +88,7 @@ def _head(timeline: Timeline) -> str:
 
 
 def _past(timeline: Timeline) -> Iterator[str]:
-    """What was written here and did not stay."""
+    """The tokens that were written here and later taken back or overwritten."""
     events, revoke = timeline.events, timeline.trace.rule.revoke
     for event, following in pairwise(events):
         word = quoted(timeline.trace.word(event.token))
@@ -107,17 +107,17 @@ def _behind_end(event: Event) -> str:
 
 
 def _prediction(timeline: Timeline) -> Iterator[str]:
-    """How the likeliest token went, run by run."""
+    """How the likeliest token changed from step to step."""
     runs = timeline.guesses
     if not runs:
         return
-    told = [_one_guess(run) for run in runs]
-    if len(told) > RUNS:
-        between = f"{len(told) - RUNS} more changes"
-        told = [*told[: RUNS - 2], between, *told[-2:]]
+    guesses = [_one_guess(run) for run in runs]
+    if len(guesses) > RUNS:
+        between = f"{len(guesses) - RUNS} more changes"
+        guesses = [*guesses[: RUNS - 2], between, *guesses[-2:]]
     changes = len(runs) - 1
     how = "never changed" if not changes else f"changed {times(changes)}"
-    yield f"Its prediction {how}: {', '.join(told)}."
+    yield f"Its prediction {how}: {', '.join(guesses)}."
     yield from _drawn(timeline)
 
 
@@ -129,7 +129,7 @@ def _one_guess(run: list[Look]) -> str:
 
 
 def _drawn(timeline: Timeline) -> Iterator[str]:
-    """Where the token that was committed was not the model's own first choice."""
+    """A sentence if the committed token was not the model's own first choice."""
     taken = [look for look in timeline.looks if look.chosen]
     if not taken:
         return
@@ -147,7 +147,7 @@ def _drawn(timeline: Timeline) -> Iterator[str]:
 
 
 def _ahead(timeline: Timeline) -> Iterator[str]:
-    """Who went before it, and who stood before it when it last had to wait."""
+    """Which positions were committed while it waited, and which were ahead of it at the end."""
     trace, waits = timeline.trace, timeline.waits
     if not waits:
         return
@@ -172,26 +172,26 @@ def _behind_whom(waits: list[Look]) -> Iterator[str]:
     last = waits[-1]
     names = [named(last.trace, look.position, look.token) for look in last.ahead]
     place = f"it was {ordinal(last.rank)} of {len(last.moment.positions)} by score"
-    behind = f"behind {listed(names)}" if names else "so nobody was ahead of it"
+    behind = f"behind {listed(names)}" if names else "so no position was ahead of it"
     yield f"At step {last.step}, {place}, {behind}."
 
 
 def _waiting(timeline: Timeline) -> Iterator[str]:
-    """Why not earlier: steps in a row with causes of one kind are told by the last of them."""
+    """Why not earlier; of several steps in a row with one kind of cause, the last is told."""
     written = [event.step for event in timeline.events]
     masked = [entry for entry in timeline.entries if entry.state != "fixed"]
     left = [entry for entry in masked if entry.look is None or not entry.look.chosen]
     causes = [(entry.step, cause(timeline, entry)) for entry in left if entry.step not in written]
     for _, group in groupby(causes, key=lambda pair: pair[1].kind):
         run = list(group)
-        last, found = run[-1]
-        same = len(run) == 1 or found.kind in ("later", "behind", "stale")
+        last, reason = run[-1]
+        same = len(run) == 1 or reason.kind in ("later", "behind", "stale")
         at = ": " if same else f"; at step {last} "
-        yield f"Not at {steps([step for step, _ in run])}{at}{found.words}."
+        yield f"Not at {steps([step for step, _ in run])}{at}{reason.words}."
 
 
 def _taken(timeline: Timeline, only: int | None = None) -> Iterator[str]:
-    """Why in the steps in which something was written, or in one of them."""
+    """Why it was written in each step that wrote it, or only in the given step."""
     for event in timeline.events:
         if only not in (None, event.step):
             continue

@@ -16,7 +16,7 @@ def selection_words(look: Look) -> str:
     if why := abilities_of(select).why:
         return why(at)
     outcome = "it among them" if at.taken else "it not among them"
-    took = f"took {took_count(look)} of {counted(len(at.line), 'candidate')}"
+    took = f"took {took_count(look)} of {counted(len(at.ranks), 'candidate')}"
     return f"{notation(select)} {took}, {outcome}; by score it was {at.place}"
 
 
@@ -28,13 +28,13 @@ def took_count(look: Look) -> int:
 def _standing(look: Look) -> Standing:
     moment, trace = look.moment, look.trace
     places = [place for place in moment.queue if moment.ready[place]]
-    line = {int(moment.positions[place]): rank for rank, place in enumerate(places, 1)}
+    ranks = {int(moment.positions[place]): rank for rank, place in enumerate(places, 1)}
     return Standing(
         position=look.position,
         score=look.score,
-        line=line,
+        ranks=ranks,
         selected=frozenset(moment.selected),
-        complete=len(line) == len(moment.positions),
+        complete=len(ranks) == len(moment.positions),
         gauge={name: level for name, level in moment.gauge.items() if level is not None},
         step=sum(other.window == moment.window for other in trace.moments[: look.step - 1]),
         moved=look.instability if trace.header["kl"] == "cur_prev" else math.nan,
