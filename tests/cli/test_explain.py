@@ -27,7 +27,7 @@ def test_a_run_is_told_step_by_step_in_80_columns(trace, capsys):
     assert main(["explain", trace]) == 0
     out = capsys.readouterr().out
     assert out.startswith("confidence | swd(5) | eb(0.1): 24 positions in ")
-    assert "Worth asking about, with --position:" in out
+    assert "Positions worth a closer look, with --position:" in out
     assert max(len(line) for line in out.splitlines()) <= 80
 
 
@@ -61,14 +61,14 @@ def test_json_is_one_object_with_the_sentences(trace, capsys, more):
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        (["--position", "99"], "position 99 is outside the canvas: it has 0-42, and decoding"),
+        (["--position", "99"], "position 99 is outside the canvas (0-42); decoding"),
         (
             ["--position", "4"],
-            "position 4 was given: ' pens' is part of the prompt; decoding wrote",
+            "position 4 is part of the prompt (' pens'); decoding wrote",
         ),
-        (["--token", "dragon"], "no position ended as 'dragon'"),
+        (["--token", "dragon"], "no position has the final token 'dragon'"),
         (["--token", "pens"], "'pens' is only in the prompt, at 4; decoding wrote 19-42"),
-        (["--step", "99"], "step 99 is not in a.trace: it has 1-"),
+        (["--step", "99"], "step 99 is not in a.trace; it has steps 1-"),
     ],
 )
 def test_a_wrong_question_is_one_line(trace, capsys, more, message):
