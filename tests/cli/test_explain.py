@@ -40,9 +40,8 @@ def test_a_word_is_looked_up_and_other_places_are_named(trace, capsys):
     assert main(["explain", trace, "--token", "10"]) == 0
     told = capsys.readouterr()
     assert told.out.startswith("Position 26 got ' 10'")
-    assert (
-        told.err == "'10' ended at positions 26, 29; this is 26, for another one give --position\n"
-    )
+    several = "'10' is the token of positions 26, 29; this is 26, use --position for another\n"
+    assert told.err == several
 
 
 def test_a_step_is_told_alone_or_for_a_position(trace, capsys):

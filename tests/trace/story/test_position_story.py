@@ -88,7 +88,7 @@ def test_a_rule_that_looks_at_d_by_itself_is_named():
 def test_a_limit_that_forced_it_is_named():
     trace = trace_of("confidence | threshold(0.9) | floor(2)", RASH)
     assert (
-        "Committed at step 1: floor(2) required more than the 1 that threshold(0.9) chose; it was 2nd"
+        "floor(2) required more than the 1 that threshold(0.9) chose; it was 2nd"
         in (story(trace, 1))
     )
 
