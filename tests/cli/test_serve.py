@@ -6,6 +6,7 @@ import sys
 import pytest
 
 from unmask.cli import main
+from unmask.server.run import listen
 
 
 @pytest.mark.parametrize(
@@ -37,11 +38,13 @@ def test_a_wrong_call_is_one_line_and_exit_2(capsys, monkeypatch, arguments, mes
     assert captured.err.count("\n") == 1
 
 
-def test_a_port_that_is_taken_is_one_line(capsys, embedded):
-    port = embedded.url.rpartition(":")[2]
-    assert main(["serve", "--port", port]) == 2
+def test_a_port_that_is_taken_is_one_line(capsys):
+    with listen("127.0.0.1", 0) as bound:
+        bound.listen()
+        port = bound.getsockname()[1]
+        assert main(["serve", "--port", str(port)]) == 2
     assert capsys.readouterr().err == (
-        f"unmask serve: 127.0.0.1:{port} cannot be listened on: Address already in use\n"
+        f"unmask serve: cannot listen on 127.0.0.1:{port}: Address already in use\n"
     )
 
 

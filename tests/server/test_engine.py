@@ -11,8 +11,7 @@ from tests.helpers import outcome, random_lookup
 from tests.server.serving import Gate
 from unmask import Rule, RuleError, Settings, decode, prompt_request
 from unmask.rules.select import best_first, first_in
-from unmask.server.engine import Engine
-from unmask.server.tasks import Closing, Full, Outcome, Task
+from unmask.server.engine import Closing, Engine, Full, RowOutcome
 
 RULES = [
     "confidence | swd(5) | eb(0.5)",
@@ -26,25 +25,37 @@ RULES = [
 
 
 class Asked:
-    """A task that keeps what it is told."""
+    """A row that keeps its outcomes and hands its steps to listeners."""
+
+    apart, begun = False, 0.0
 
     def __init__(self, model, rule="confidence | top(1)", prompt=(1,), length=8, listeners=list):
         settings = Settings(Rule.parse(rule))
         self.rule, self.prompt, self.length = rule, prompt, length
         self.done, self.outcomes = threading.Event(), []
-        request = prompt_request(model.spec, list(prompt), length, settings, seed=3)
-        self.task = Task(request, listeners, self._told)
+        self.request = prompt_request(model.spec, list(prompt), length, settings, seed=3)
+        self.listen, self.listeners = listeners, []
 
-    def _told(self, outcome: Outcome) -> None:
+    def begin(self):
+        self.listeners = self.listen()
+
+    def see(self, step, row):
+        return any(listener.see(step, row) for listener in self.listeners)
+
+    def close(self, result):
+        for listener in self.listeners:
+            listener.close(result)
+
+    def end(self, outcome: RowOutcome) -> None:
         self.outcomes.append(outcome)
         self.done.set()
 
     def result(self):
         assert self.done.wait(60)
-        (found,) = self.outcomes
-        if found.error is not None:
-            raise found.error
-        return found.result
+        (ended,) = self.outcomes
+        if ended.error is not None:
+            raise ended.error
+        return ended.result
 
     def check(self, model):
         """Its result is that of a run alone."""
@@ -93,7 +104,7 @@ def engine():
 def test_rows_of_all_settings_in_one_batch_are_as_if_alone(engine):
     model = random_lookup(0)
     asked = [Asked(model, rule, (1 + n % 5,), 6 + n % 4) for n, rule in enumerate(RULES * 3)]
-    engine(model, batch_size=5).submit([one.task for one in asked])
+    engine(model, batch_size=5).submit(asked)
     for one in asked:
         one.check(model)
 
@@ -102,7 +113,7 @@ def test_a_place_that_is_free_is_taken_at_the_next_step(engine):
     gate = Gate(random_lookup(0))
     running = engine(gate, batch_size=2)
     asked = [Asked(gate, length=n) for n in (2, 4, 3)]
-    running.submit([one.task for one in asked])
+    running.submit(asked)
     gate.let_all()
     for one in asked:
         one.check(gate.model)
@@ -116,18 +127,18 @@ def test_a_full_queue_refuses_and_takes_again_when_there_is_room(engine):
     gate = Gate(random_lookup(0))
     running = engine(gate, batch_size=1, queue_size=2)
     asked = [Asked(gate) for _ in range(5)]
-    running.submit([asked[0].task])
+    running.submit([asked[0]])
     gate.wait()
-    running.submit([asked[1].task, asked[2].task])
+    running.submit([asked[1], asked[2]])
     with pytest.raises(Full):
-        running.submit([asked[3].task])
+        running.submit([asked[3]])
     assert (running.rows, running.waiting) == (1, 2)
     assert 1 <= running.retry_after() <= 60
-    running.cancel([asked[1].task])
+    running.cancel([asked[1]])
     assert running.waiting == 1
-    running.submit([asked[3].task])
+    running.submit([asked[3]])
     with pytest.raises(Full):
-        running.submit([asked[4].task])
+        running.submit([asked[4]])
     gate.let_all()
     for number in (0, 2, 3):
         asked[number].check(gate.model)
@@ -138,20 +149,20 @@ def test_all_choices_of_a_request_are_taken_or_none(engine):
     gate = Gate(random_lookup(0))
     running = engine(gate, batch_size=1, queue_size=2)
     with pytest.raises(Full):
-        running.submit([Asked(gate).task for _ in range(4)])
+        running.submit([Asked(gate) for _ in range(4)])
     assert running.idle
-    running.submit([Asked(gate).task for _ in range(3)])
+    running.submit([Asked(gate) for _ in range(3)])
 
 
 def test_a_cancelled_row_is_free_before_the_next_forward(engine):
     gate = Gate(random_lookup(0))
     running = engine(gate, batch_size=2)
     kept, gone, next_one = (Asked(gate, prompt=(n,)) for n in (1, 2, 3))
-    running.submit([kept.task, gone.task, next_one.task])
+    running.submit([kept, gone, next_one])
     gate.wait()
     gate.let()
     gate.wait()
-    running.cancel([gone.task])
+    running.cancel([gone])
     gate.let_all()
     kept.check(gate.model)
     next_one.check(gate.model)
@@ -169,7 +180,7 @@ def test_a_listener_sees_every_step_of_its_row_and_no_other(engine):
     for n, note in enumerate(notes):
         following = Following(note, closed=closed)
         asked.append(Asked(model, prompt=(n + 1,), length=3 + n, listeners=lambda f=following: [f]))
-    engine(model, batch_size=2).submit([one.task for one in asked])
+    engine(model, batch_size=2).submit(asked)
     results = [one.result() for one in asked]
     assert notes == [[0, 1, 2], [0, 1, 2, 3], [0, 1, 2, 3, 4]]
     assert {r.key for r in closed} == {r.key for r in results}
@@ -180,7 +191,7 @@ def test_a_listener_that_has_enough_lets_the_row_go(engine):
     running = engine(model, batch_size=2)
     asked = Asked(model, listeners=lambda: [Following(notes, enough_at=2, closed=closed)])
     other = Asked(model, prompt=(2,))
-    running.submit([asked.task, other.task])
+    running.submit([asked, other])
     assert asked.result() is None
     assert (notes, closed) == ([0, 1, 2], [None])
     other.check(model)
@@ -192,7 +203,7 @@ def test_a_listener_that_fails_fails_its_own_request(engine, caplog):
     asked = Asked(model, listeners=lambda: [Following([], fails_at=2)])
     last = Asked(model, listeners=lambda: [Following([], fails_at=7)])
     other = Asked(model, prompt=(2,))
-    running.submit([asked.task, last.task, other.task])
+    running.submit([asked, last, other])
     for one in (asked, last):
         with pytest.raises(ZeroDivisionError):
             one.result()
@@ -204,7 +215,7 @@ def test_listeners_that_cannot_be_made_fail_their_own_request(engine):
     model = random_lookup(0)
     running = engine(model)
     asked, other = Asked(model, listeners=lambda: [][0]), Asked(model, prompt=(2,))
-    running.submit([asked.task, other.task])
+    running.submit([asked, other])
     with pytest.raises(IndexError):
         asked.result()
     other.check(model)
@@ -229,7 +240,7 @@ def test_a_rule_that_fails_fails_only_the_rows_it_fails_on(engine, picky):
     asked = [Asked(model, picky, (n,)) for n in range(1, 8)]
     others = [Asked(model, rule, (2,)) for rule in RULES]
     running = engine(model, batch_size=16)
-    running.submit([one.task for one in (*asked, *others)])
+    running.submit([*asked, *others])
     for one in others:
         one.check(model)
     failed = 0
@@ -257,7 +268,7 @@ def test_a_row_that_begins_again_has_new_listeners(engine, picky):
         return [made[-1]]
 
     asked = Asked(model, picky, (fine,), listeners=listen)
-    engine(model).submit([asked.task, Asked(model, picky, (bad,)).task])
+    engine(model).submit([asked, Asked(model, picky, (bad,))])
     assert len(asked.result().answer) == 8
     assert made[-1].steps == list(range(8))
     assert len(made) == 2
@@ -291,14 +302,14 @@ def test_a_forward_that_fails_fails_only_the_row_that_cannot_do_alone(engine, ca
     model = Weak(random_lookup(0))
     running = engine(model, batch_size=4)
     asked = [Asked(model, RULES[n % 3], (n,)) for n in (1, 2, 3, 4, 5, 6)]
-    running.submit([one.task for one in asked])
+    running.submit(asked)
     for one in asked:
         if one.prompt == (4,):
             with pytest.raises(MemoryError):
                 one.result()
         else:
             one.check(model)
-    assert "begin again alone" in caplog.text
+    assert "start again alone" in caplog.text
     assert running.idle
 
 
@@ -307,11 +318,11 @@ def test_a_suspect_can_be_cancelled(engine):
     gate = Gate(model)
     running = engine(gate, batch_size=3)
     asked = [Asked(model, prompt=(n,)) for n in (1, 2, 3)]
-    running.submit([one.task for one in asked])
+    running.submit(asked)
     gate.wait()
     gate.let()
     gate.wait()  # the first of them, alone
-    running.cancel([asked[1].task])
+    running.cancel([asked[1]])
     gate.let_all()
     asked[0].check(model)
     asked[2].check(model)
@@ -323,7 +334,7 @@ def test_a_rule_that_goes_on_for_ever_is_given_up(engine):
     running = engine(model, most_forwards=20)
     endless = Asked(model, "confidence | top(1) | revoke(1e-9, times=1000)")
     fine = Asked(model, prompt=(2,), length=20)
-    running.submit([endless.task, fine.task])
+    running.submit([endless, fine])
     with pytest.raises(RuleError, match="the rule is not done after 20 forwards"):
         endless.result()
     fine.check(model)
@@ -333,11 +344,11 @@ def test_closing_refuses_what_is_new_and_finishes_what_is_there(engine):
     gate = Gate(random_lookup(0))
     running = engine(gate, batch_size=1)
     asked = [Asked(gate), Asked(gate, prompt=(2,))]
-    running.submit([one.task for one in asked])
+    running.submit(asked)
     gate.wait()
     running.close()
     with pytest.raises(Closing):
-        running.submit([Asked(gate).task])
+        running.submit([Asked(gate)])
     gate.let_all()
     for one in asked:
         one.check(gate.model)
@@ -347,7 +358,7 @@ def test_aborting_tells_everybody_at_once(engine):
     gate = Gate(random_lookup(0))
     running = engine(gate, batch_size=1)
     asked = [Asked(gate), Asked(gate, prompt=(2,))]
-    running.submit([one.task for one in asked])
+    running.submit(asked)
     gate.wait()
     running.abort(RuleError("enough"))
     for one in asked:
@@ -355,7 +366,7 @@ def test_aborting_tells_everybody_at_once(engine):
             one.result()
     gate.let_all()
     later = Asked(gate, prompt=(3,))
-    running.submit([later.task])
+    running.submit([later])
     later.check(gate.model)
     assert [len(one.outcomes) for one in asked] == [1, 1]
 
@@ -372,7 +383,7 @@ def test_a_model_that_gives_nan_is_told_to_those_it_concerns(engine, caplog):
 
     model = Nan(random_lookup(0))
     asked = [Asked(model, prompt=(n,)) for n in (1, 4, 5)]
-    engine(model).submit([one.task for one in asked])
+    engine(model).submit(asked)
     with pytest.raises(unmask.ModelError, match="gave NaN"):
         asked[1].result()
     asked[0].check(model.model)

@@ -9,7 +9,7 @@ from openai import AuthenticationError, BadRequestError, OpenAI, RateLimitError
 
 from tests.server.serving import PENS, Gate, serving
 from unmask.server.guard import Guard
-from unmask.server.limits import Limits
+from unmask.server.limits import RequestLimits
 
 USER = [{"role": "user", "content": "Repeat: pig."}]
 
@@ -39,7 +39,7 @@ def refused(response, status=400):
         ({"rule": "x" * 501}, "rule", "at most 500 characters"),
         ({"rule": 5}, "rule", "valid string"),
         ({"rulez": "swd"}, "rulez", "unknown field 'rulez'; did you mean 'rule'?"),
-        ({"\ud800": 1}, None, "a field's name holds half a character"),
+        ({"\ud800": 1}, None, "the body has a field name with half a character"),
         ({"\x00é": 1}, "\\x00\\xe9", "unknown field '\\x00\\xe9'"),
         ({"length": 1025}, None, "1025 tokens to write; this server writes at most 1024"),
         ({"length": 0}, "length", "greater than or equal to 1"),
@@ -56,7 +56,7 @@ def refused(response, status=400):
         ({"temperature": 1e-9}, None, "temperature must be 0 (greedy), or >= 0.0001"),
         ({"temperature": -1}, "temperature", "greater than or equal to 0"),
         ({"top_p": 0.5}, None, "top_p and top_k change nothing at temperature 0"),
-        ({"n": 9}, "n", "9 choices; this server gives at most 8"),
+        ({"n": 9}, "n", "9 choices; this server allows at most 8"),
         ({"n": 0}, "n", "greater than or equal to 1"),
         ({"stop": ""}, "stop", "at least 1 character"),
         ({"stop": ["x"] * 17}, "stop", "at most 16 items"),
@@ -75,7 +75,7 @@ def refused(response, status=400):
         ({"messages": USER * 300}, "messages", "at most 256 items"),
         ({"messages": [{"role": "user", "content": "\ud800"}]}, "messages", "valid string"),
         ({"messages": [{"role": "user", "content": "<|mdm_mask|>"}]}, None, "already holds mask"),
-        ({"messages": [{"role": "user", "content": " pig" * 5000}]}, None, "it has at most 4096"),
+        ({"messages": [{"role": "user", "content": " pig" * 5000}]}, None, "takes at most 4096"),
     ],
     ids=lambda value: str(value)[:60] if isinstance(value, dict) else "",
 )  # fmt: skip
@@ -143,12 +143,12 @@ def test_a_body_that_does_not_come_is_not_waited_for_long():
             sent.append(message)
 
         scope = {"type": "http", "path": "/v1/completions", "method": "POST", "headers": []}
-        await Guard(never, Limits(seconds=0.01), None, None)(scope, never, send)
+        await Guard(never, RequestLimits(seconds=0.01), None, None)(scope, never, send)
         return sent
 
     head, body = asyncio.run(ask())
     assert head["status"] == 408
-    assert "did not come within 0.01 s" in json.loads(body["body"])["error"]["message"]
+    assert "did not arrive within 0.01 s" in json.loads(body["body"])["error"]["message"]
 
 
 def test_unknown_routes_and_methods_are_told_in_the_same_way(embedded):
@@ -300,7 +300,7 @@ def test_an_engine_that_fails_leaves_nobody_waiting(caplog):
         with running.http as http:
             health = http.get("/health")
         assert (health.status_code, health.json()["status"]) == (503, "failed")
-        assert "the engine has failed" in caplog.text
+        assert "the engine failed" in caplog.text
 
 
 def test_many_kinds_of_requests_at_once_are_answered_as_if_alone(embedded):

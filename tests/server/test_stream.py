@@ -9,11 +9,11 @@ import pytest
 
 from tests.server.serving import PENS, Gate, events_of, serving, text_of
 from unmask.server.choices import Mailbox
-from unmask.server.reader import Frame
+from unmask.server.engine import RowOutcome
 from unmask.server.replies import Reply
 from unmask.server.schema import ChatRequest
 from unmask.server.stream import EventStream, events
-from unmask.server.tasks import Outcome
+from unmask.text.settled import RowCanvas
 
 RULES = [
     "confidence | eb(3)",
@@ -192,7 +192,7 @@ def test_a_client_that_leaves_the_queue_gives_its_place_to_the_next(gated):
 def test_a_slow_reader_gets_the_latest_and_nothing_piles_up():
     async def read():
         mailbox = Mailbox()
-        frames = [Frame([number], 0, number) for number in range(1000)]
+        frames = [RowCanvas([number], 0, number) for number in range(1000)]
         for frame in frames:
             mailbox.put(0, frame)
         mailbox.put(1, frames[5])
@@ -200,12 +200,12 @@ def test_a_slow_reader_gets_the_latest_and_nothing_piles_up():
         filling = threading.Thread(target=lambda: [mailbox.put(0, frame) for frame in frames])
         filling.start()
         filling.join()
-        mailbox.put(0, Outcome())
+        mailbox.put(0, RowOutcome())
         return first, await mailbox.take()
 
     first, second = asyncio.run(read())
     assert {index: news.forward for index, news in first.items()} == {0: 999, 1: 5}
-    assert second == {0: Outcome()}
+    assert second == {0: RowOutcome()}
 
 
 def test_a_reader_that_sleeps_is_sent_what_is_new_when_it_wakes(embedded):
@@ -224,9 +224,9 @@ def test_a_reader_that_sleeps_is_sent_what_is_new_when_it_wakes(embedded):
         awake = asyncio.Event()
         messages = [{"role": "user", "content": PENS}]
         body = ChatRequest(messages=messages, rule="confidence | ar(2)", stream=True)
-        choices = service.submit(await service.prepare(body), frames=True, trace=False)
+        _, choices = await service.submit(body)
         reply = Reply(True, "embedded", {}, 0)
-        stream = events(choices, reply, diffusing=True, usage=False, first=lambda: None)
+        stream = events(choices, reply, diffusing=True, usage=False, first_text=lambda: None)
         response = EventStream(stream, lambda: service.cancel(choices))
         answering = asyncio.ensure_future(response({}, receive, send))
         while not service.engine.idle or not sent:

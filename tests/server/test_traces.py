@@ -9,7 +9,7 @@ import pytest
 
 from tests.server.serving import PENS, Gate, serving
 from unmask.models.load import load
-from unmask.server.traces import Sheet, TooLong, TraceStore
+from unmask.server.traces import TooLong, TraceBuffer, TraceStore
 from unmask.trace import Trace
 from unmask.trace.recording.replay import difference, replay
 
@@ -140,7 +140,7 @@ def test_the_store_lets_go_of_what_was_not_read_for_longest():
 
 
 def test_a_sheet_does_not_outgrow_its_size():
-    sheet = Sheet("name", 10)
+    sheet = TraceBuffer("name", 10)
     sheet.write(b"x" * 10)
     with pytest.raises(TooLong):
         sheet.write(b"y")

@@ -17,7 +17,7 @@ from unmask.errors import RequestError
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
-    from unmask.server.prepare import Served
+    from unmask.server.prepare import ServedModel
     from unmask.server.service import Service
     from unmask.text.job import Job
 
@@ -144,7 +144,7 @@ def service_of(arguments: argparse.Namespace, key: str | None) -> tuple[Service,
     return _service(job, _served(job, arguments), key)
 
 
-def _service(job: Job, served: Served, key: str | None) -> tuple[Service, ASGIApp]:
+def _service(job: Job, served: ServedModel, key: str | None) -> tuple[Service, ASGIApp]:
     from unmask.server.app import create_app
     from unmask.server.guard import is_loopback
     from unmask.server.service import Service
@@ -187,12 +187,12 @@ def _require_packages() -> None:
             )
 
 
-def _served(job: Job, arguments: argparse.Namespace) -> Served:
+def _served(job: Job, arguments: argparse.Namespace) -> ServedModel:
     """The model by the name that clients know it by."""
-    from unmask.server.limits import Limits
-    from unmask.server.prepare import Served
+    from unmask.server.limits import RequestLimits
+    from unmask.server.prepare import ServedModel
 
-    limits = Limits(length=arguments.max_length, prompt=arguments.max_prompt)
+    limits = RequestLimits(length=arguments.max_length, prompt=arguments.max_prompt)
     if job.length > limits.length:
         raise RequestError(
             f"requests get {job.length} tokens where they do not say, and --max-length is "
@@ -201,7 +201,7 @@ def _served(job: Job, arguments: argparse.Namespace) -> Served:
     name = job.model_name
     if Path(name).expanduser().is_dir():
         name = job.shape.folder.resolve().name
-    return Served(name, job.shape, job.asked, limits, arguments.seed)
+    return ServedModel(name, job.shape, job.asked, limits, arguments.seed)
 
 
 def _use_threads(job: Job, threads: int | None) -> None:

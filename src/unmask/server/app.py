@@ -1,4 +1,4 @@
-"""The routes."""
+"""The HTTP routes."""
 
 from __future__ import annotations
 
@@ -14,39 +14,40 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import ASGIApp
 
 from unmask import __version__
+from unmask.server.choices import endings_of
 from unmask.server.engine import LOG
 from unmask.server.errors import ApiError, ErrorBody, of_http, of_validation
 from unmask.server.guard import Guard
-from unmask.server.metrics import Measured, Metrics, route_of
-from unmask.server.playground import add_playground, habits
-from unmask.server.replies import ChatCompletion, Model, Models, Reply, TextCompletion
+from unmask.server.metrics import RequestMeter, route_of
+from unmask.server.playground import add_playground, defaults_of
+from unmask.server.replies import ChatCompletion, ModelCard, ModelList, Reply, TextCompletion
 from unmask.server.schema import ChatRequest, CompletionRequest
-from unmask.server.service import Service, endings_of, unless
-from unmask.server.stream import GONE, EventStream, events, gone
+from unmask.server.service import Service
+from unmask.server.stream import EventStream, events, unless_gone
 from unmask.server.traces import MEDIA_TYPE, SUFFIX
 
-REFUSED: dict[int | str, dict[str, Any]] = {
-    400: {"model": ErrorBody, "description": "A field that is wrong; `param` names it"},
-    401: {"model": ErrorBody, "description": "No key, or a wrong one"},
-    404: {"model": ErrorBody, "description": "No such model"},
-    408: {"model": ErrorBody, "description": "The body came too slowly"},
+ERRORS: dict[int | str, dict[str, Any]] = {
+    400: {"model": ErrorBody, "description": "A field is wrong; `param` names it"},
+    401: {"model": ErrorBody, "description": "The API key is missing or wrong"},
+    404: {"model": ErrorBody, "description": "The model is not served here"},
+    408: {"model": ErrorBody, "description": "The body arrived too slowly"},
     413: {"model": ErrorBody, "description": "The body is too large"},
-    421: {"model": ErrorBody, "description": "A name that is not this server's"},
-    429: {"model": ErrorBody, "description": "All places are taken; see Retry-After"},
+    421: {"model": ErrorBody, "description": "The Host header does not name this server"},
+    429: {"model": ErrorBody, "description": "The queue is full; see Retry-After"},
     500: {"model": ErrorBody, "description": "Decoding failed"},
-    503: {"model": ErrorBody, "description": "The server is going down; see Retry-After"},
-    "4XX": {"model": ErrorBody, "description": "Not a request that can be answered"},
+    503: {"model": ErrorBody, "description": "The server is shutting down; see Retry-After"},
+    "4XX": {"model": ErrorBody, "description": "The request cannot be answered"},
 }
 STREAMED: dict[int | str, dict[str, Any]] = {
     200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}},
-    **REFUSED,
+    **ERRORS,
 }
 
 
 def create_app(
     service: Service, key: str | None = None, hosts: Collection[str] | None = None
 ) -> ASGIApp:
-    """The server of a started service: routes, guarded and measured."""
+    """The routes of a started service, behind the guard and the request meter."""
     app = FastAPI(
         title="unmask",
         version=__version__,
@@ -57,24 +58,25 @@ def create_app(
     _add_errors(app)
     _add_completions(app, service)
     _add_models(app, service)
-    _add_watching(app, service)
+    _add_monitoring(app, service)
+    _add_traces(app, service)
     add_playground(app)
-    return Measured(Guard(app, service.served.limits, key, hosts), service.metrics)
+    return RequestMeter(Guard(app, service.served.limits, key, hosts), service.metrics)
 
 
 def _add_errors(app: FastAPI) -> None:
-    async def told(_: Request, error: Exception) -> Response:
+    async def respond(_: Request, error: Exception) -> Response:
         if isinstance(error, ApiError):
             return error.response()
         if isinstance(error, RequestValidationError):
             return of_validation(error).response()
         if isinstance(error, HTTPException):
             return of_http(error).response()
-        LOG.error("a request has failed", exc_info=error)
-        return ApiError(500, "the server has failed", code="server_failed").response()
+        LOG.error("a request failed", exc_info=error)
+        return ApiError(500, "the server failed", code="server_failed").response()
 
     for kind in (ApiError, RequestValidationError, HTTPException, Exception):
-        app.add_exception_handler(kind, told)
+        app.add_exception_handler(kind, respond)
 
 
 def _add_completions(app: FastAPI, service: Service) -> None:
@@ -85,101 +87,88 @@ def _add_completions(app: FastAPI, service: Service) -> None:
 
     @app.post("/v1/completions", response_model=TextCompletion, responses=STREAMED)
     async def completions(body: CompletionRequest, request: Request) -> Response:
-        """Continue a text as it is, or fill its masks."""
+        """Continue a text, or fill its masks."""
         return await answer(service, body, request)
 
 
 async def answer(
     service: Service, body: ChatRequest | CompletionRequest, request: Request
 ) -> Response:
-    """Decode what a body asks for; whole, or as a stream."""
+    """Decode a request; answer with one response or with a stream of events."""
     begin, route = perf_counter(), route_of(request.url.path)
-    prepared = await service.prepare(body)
-    choices = service.submit(prepared, bool(body.stream), bool(body.trace))
+    prepared, choices = await service.submit(body)
     prompt_tokens = sum(choice.reader.prompt_tokens for choice in choices[:: body.n or 1])
     reply = Reply(
         isinstance(body, ChatRequest), service.served.name, prepared.record(), prompt_tokens
     )
+
+    def first_text() -> None:
+        service.metrics.first_text.labels(route).observe(perf_counter() - begin)
+
     if body.stream:
         options = body.stream_options
         usage = bool(options is not None and options.include_usage)
-        first = _Once(service.metrics, route, begin)
-        stream = events(choices, reply, bool(body.diffusing), usage, first)
+        stream = events(choices, reply, bool(body.diffusing), usage, first_text)
         return EventStream(stream, lambda: service.cancel(choices))
     try:
-        endings = await unless(gone(request.receive), endings_of(choices))
+        endings = await unless_gone(request.scope, request.receive, endings_of(choices))
     finally:
         service.cancel(choices)
-    if endings is None:
-        request.scope[GONE] = True
-        return Response(status_code=499)
-    return JSONResponse(reply.whole(endings))
-
-
-class _Once:
-    """Notes the time of the first text, and no later ones."""
-
-    def __init__(self, metrics: Metrics, route: str, begin: float) -> None:
-        self.metrics, self.route, self.begin = metrics, route, begin
-        self.noted = False
-
-    def __call__(self) -> None:
-        if not self.noted:
-            self.noted = True
-            seconds = perf_counter() - self.begin
-            self.metrics.first_text.labels(self.route).observe(seconds)
+    return Response(status_code=499) if endings is None else JSONResponse(reply.whole(endings))
 
 
 def _add_models(app: FastAPI, service: Service) -> None:
     shape, limits = service.served.shape, service.served.limits
-    known = {
+    facts = {
         "family": shape.family.name,
         "context": shape.context,
         "block": shape.spec.block,
         "chat": shape.tokenizer.template is not None,
-        **habits(service.served),
+        **defaults_of(service.served),
         "max_length": limits.length,
         "max_prompt": limits.prompt,
         "max_choices": limits.choices,
     }
-    model = Model(id=service.served.name, created=service.created, unmask=known)
+    card = ModelCard(id=service.served.name, created=service.created, unmask=facts)
 
-    @app.get("/v1/models", response_model=Models, responses=REFUSED)
-    async def models() -> Models:
-        """The model that is served."""
-        return Models(data=[model])
+    @app.get("/v1/models", response_model=ModelList, responses=ERRORS)
+    async def models() -> ModelList:
+        """The served model, in a list of one."""
+        return ModelList(data=[card])
 
-    @app.get("/v1/models/{name:path}", response_model=Model, responses=REFUSED)
-    async def one_model(name: str) -> Model:
-        """The same by its name."""
-        if name != model.id:
-            message = f"the model {name[:200]!a} is not served here; {model.id!r} is"
+    @app.get("/v1/models/{name:path}", response_model=ModelCard, responses=ERRORS)
+    async def one_model(name: str) -> ModelCard:
+        """The served model, by its name."""
+        if name != card.id:
+            message = f"the model {name[:200]!a} is not served here; {card.id!r} is"
             raise ApiError(404, message, param="model", code="model_not_found")
-        return model
+        return card
 
 
-def _add_watching(app: FastAPI, service: Service) -> None:
-    @app.get("/health", responses={503: {"description": "It goes down, or it has failed"}})
+def _add_monitoring(app: FastAPI, service: Service) -> None:
+    @app.get("/health", responses={503: {"description": "It is shutting down, or it failed"}})
     async def health() -> JSONResponse:
-        """Whether requests are taken, and how many rows decode and wait."""
-        found = service.health()
-        return JSONResponse(found, 200 if found["status"] == "ok" else 503)
+        """Whether the server takes requests, and how many rows decode and wait."""
+        report = service.health()
+        return JSONResponse(report, 200 if report["status"] == "ok" else 503)
 
-    text: dict[int | str, dict[str, Any]] = {200: {"content": {"text/plain": {}}}, **REFUSED}
+    text: dict[int | str, dict[str, Any]] = {200: {"content": {"text/plain": {}}}, **ERRORS}
 
     @app.get("/metrics", response_class=Response, responses=text)
     async def metrics() -> Response:
-        """For Prometheus."""
+        """Metrics for Prometheus."""
         return Response(service.metrics.text(), media_type=service.metrics.content_type)
 
-    @app.get("/v1/traces/{name}", response_class=Response, responses=REFUSED)
+
+def _add_traces(app: FastAPI, service: Service) -> None:
+    @app.get("/v1/traces/{name}", response_class=Response, responses=ERRORS)
     async def trace(name: str) -> Response:
-        """Every step of a request that asked for its trace; while it runs, as it goes on."""
-        sheet = service.traces.get(name)
-        found = await service.trace_elsewhere(name) if sheet is None else sheet.follow()
-        if found is None:
-            raise ApiError(404, "no such trace is kept", code="trace_not_found")
+        """Every step of a request that asked for its trace; a running one is sent as it grows."""
+        buffer = service.traces.get(name)
+        stream = await service.trace_elsewhere(name) if buffer is None else buffer.follow()
+        if stream is None:
+            raise ApiError(404, "this trace is not kept", code="trace_not_found")
         head = {"Content-Disposition": f'attachment; filename="{name}{SUFFIX}"'}
-        if sheet is not None and sheet.whole:
-            return Response(sheet.getvalue(), media_type=MEDIA_TYPE, headers=head)
-        return StreamingResponse(found, media_type=MEDIA_TYPE, headers=head)
+        if buffer is not None and buffer.whole:
+            return Response(buffer.getvalue(), media_type=MEDIA_TYPE, headers=head)
+        return StreamingResponse(stream, media_type=MEDIA_TYPE, headers=head)

@@ -1,44 +1,55 @@
-"""The choices of one request, from the engine's thread to the event loop that sends them."""
+"""The choices of one request: rows for the engine, and their texts for the response."""
 
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from threading import Lock
 
 from unmask.decoding.request import Request
 from unmask.decoding.results import Result, Step
 from unmask.models.describe import Description
+from unmask.server.engine import RowOutcome
 from unmask.server.errors import failed_row
-from unmask.server.prepare import Prepared
-from unmask.server.reader import Frame, Reader
-from unmask.server.tasks import Listener, Outcome, Task
-from unmask.server.traces import Begin, Sheet, TraceStore, Tracing
+from unmask.server.prepare import PreparedRequest
+from unmask.server.traces import BeginTrace, RowTrace, TraceBuffer, TraceStore
 from unmask.text.answers import Answer
 from unmask.text.clock import Seconds
+from unmask.text.settled import RowCanvas, TextReader
 
-News = Frame | Outcome
+News = RowCanvas | RowOutcome
 
 
 class Mailbox:
-    """The latest of every choice. A reader that is slow misses frames; nothing piles up."""
+    """The latest canvas or outcome of every choice.
+
+    A new canvas replaces one that was not taken, so a slow reader misses steps and memory does not
+    grow. A choice's first outcome is its last news.
+    """
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._ready = asyncio.Event()
         self._lock = Lock()
         self._news: dict[int, News] = {}
+        self._ended: set[int] = set()
 
     def put(self, choice: int, news: News) -> None:
-        """From any thread."""
+        """Replace the news of a choice; called from any thread."""
         with self._lock:
-            first = not self._news
+            if choice in self._ended:
+                return
+            if isinstance(news, RowOutcome):
+                self._ended.add(choice)
+            was_empty = not self._news
             self._news[choice] = news
-        if first and not self._loop.is_closed():
+        if was_empty and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._ready.set)
 
     async def take(self) -> dict[int, News]:
-        """Wait for news of any choice."""
+        """Wait for news, then take the news of all choices."""
         await self._ready.wait()
         self._ready.clear()
         with self._lock:
@@ -51,9 +62,9 @@ class Ending:
     """A finished choice."""
 
     text: str
-    reason: str  # as OpenAI's finish_reason
+    reason: str  # OpenAI's finish_reason
     tokens: int  # of the text
-    written: int  # tokens that were committed at all
+    written: int  # all committed tokens
     nfe: int
     nfe_eos: int
     trace: str | None = None
@@ -64,108 +75,103 @@ class Ending:
         return {name: getattr(self, name) for name in names}
 
 
-@dataclass
+@dataclass(eq=False)
 class Choice:
-    """One row and its text."""
+    """One row of a request (an engine's `RowTask`) and its text."""
 
     index: int
     request: Request
-    reader: Reader
+    reader: TextReader
     mailbox: Mailbox
-    frames: bool  # whether the steps are wanted, not only the end
-    sheet: Sheet | None = None  # what its trace is written on
-    stopped: Frame | None = None  # where a stop string was found
-    task: Task = field(init=False)
+    streamed: bool  # every step goes to the mailbox, not only the outcome
+    trace_buffer: TraceBuffer | None = None
+    begin_trace: Callable[[], RowTrace] | None = None
+    apart: bool = False
+    begun: float = 0.0
+    _trace: RowTrace | None = None
+    _stopped: RowCanvas | None = None  # the first canvas with a stop string in its settled text
 
-    def listeners(self, begin: Begin | None, store: TraceStore) -> list[Listener]:
-        """Everybody who follows the row; made when it begins."""
-        found: list[Listener] = []
-        if begin is not None and self.sheet is not None:
-            found.append(Tracing(begin, self.request, self.sheet, store))
-        if self.reader.stops:
-            found.append(Until(self))
-        if self.frames:
-            found.append(Forward(self))
-        return found
+    def begin(self) -> None:
+        """Start the trace, if the request asked for one."""
+        self._trace = None if self.begin_trace is None else self.begin_trace()
 
-    def ending(self, outcome: Outcome) -> Ending:
-        """The finished text and its cost; raises what the row failed with."""
+    def see(self, step: Step, row: int) -> bool:
+        """Record and send a step; True once the settled text holds a stop string."""
+        if self._trace is not None:
+            self._trace.see(step, row)
+        if not self.reader.stops and not self.streamed:
+            return False
+        canvas = RowCanvas.of(step, row)
+        stopped = bool(self.reader.stops) and self.reader.settled(canvas).stopped
+        if stopped:
+            self._stopped = canvas
+        if self.streamed:
+            self.mailbox.put(self.index, canvas)
+        return stopped
+
+    def close(self, result: Result | None) -> None:
+        """Finish the trace."""
+        if self._trace is not None:
+            self._trace.close(result)
+
+    def end(self, outcome: RowOutcome) -> None:
+        """Send the outcome; called from any thread."""
+        self.mailbox.put(self.index, outcome)
+
+    def ending(self, outcome: RowOutcome) -> Ending:
+        """The finished text and its cost; raises the row's error."""
         if outcome.error is not None:
             raise failed_row(outcome.error) from outcome.error
-        trace = self.sheet.name if self.sheet is not None and self.sheet.whole else None
+        buffer = self.trace_buffer
+        trace = buffer.name if buffer is not None and buffer.whole else None
         if outcome.result is None:
-            assert self.stopped is not None, "a row was let go that nobody had enough of"
-            return self._cut(self.stopped, trace)
+            assert self._stopped is not None, "a row without a result has met a stop string"
+            return self._cut(self._stopped, trace)
         return self._whole(outcome.result, trace)
 
     def _whole(self, result: Result, trace: str | None) -> Ending:
         infill = self.reader.infill
         answer = Answer.of(result, self.reader.tokenizer, infill, Seconds())
-        reading = self.reader.read(answer.ids, ended=True)
-        reason = "length" if answer.cut_off and not reading.stopped else "stop"
-        tokens = reading.tokens if reading.stopped and not infill else answer.tokens
-        return Ending(
-            reading.text, reason, tokens, answer.written, answer.nfe, answer.nfe_eos, trace
-        )
+        read = self.reader.read(answer.ids, ended=True)
+        reason = "length" if answer.cut_off and not read.stopped else "stop"
+        tokens = read.tokens if read.stopped and not infill else answer.tokens
+        return Ending(read.text, reason, tokens, answer.written, answer.nfe, answer.nfe_eos, trace)
 
-    def _cut(self, frame: Frame, trace: str | None) -> Ending:
-        reading, mask = self.reader.final(frame), self.reader.spec.mask_id
+    def _cut(self, canvas: RowCanvas, trace: str | None) -> Ending:
+        read, mask = self.reader.settled(canvas), self.reader.spec.mask_id
         masks = int((self.request.canvas == mask).sum())
-        written = masks - frame.ids.count(mask)
-        tokens = written if self.reader.infill else reading.tokens
-        return Ending(reading.text, "stop", tokens, written, frame.forward, frame.forward, trace)
-
-
-class Forward:
-    """A listener that hands every frame on."""
-
-    def __init__(self, choice: Choice) -> None:
-        self.choice = choice
-
-    def see(self, step: Step, row: int) -> None:
-        self.choice.mailbox.put(self.choice.index, Frame.of(step, row))
-
-    def close(self, result: Result | None) -> None:
-        """The outcome comes by another way."""
-
-
-class Until:
-    """A listener that has enough once a stop string is in the final text."""
-
-    def __init__(self, choice: Choice) -> None:
-        self.choice = choice
-
-    def see(self, step: Step, row: int) -> bool:
-        frame = Frame.of(step, row)
-        stopped = self.choice.reader.final(frame).stopped
-        if stopped:
-            self.choice.stopped = frame
-        return stopped
-
-    def close(self, result: Result | None) -> None:
-        """Nothing is held."""
+        written = masks - canvas.ids.count(mask)
+        tokens = written if self.reader.infill else read.tokens
+        return Ending(read.text, "stop", tokens, written, canvas.forward, canvas.forward, trace)
 
 
 def choices_of(
-    shape: Description, prepared: Prepared, frames: bool, begin: Begin | None, kept: TraceStore
+    shape: Description,
+    prepared: PreparedRequest,
+    streamed: bool,
+    begin_trace: BeginTrace | None,
+    traces: TraceStore,
 ) -> list[Choice]:
-    """A choice for every request, with a common mailbox; nothing runs yet.
+    """A choice for every row of a request, with one mailbox; nothing runs yet.
 
-    `begin` opens a trace of each; without it there are none.
+    `begin_trace` opens the trace of each row; None: the rows have no traces.
     """
     mailbox, choices = Mailbox(), []
     for index, request in enumerate(prepared.requests):
-        reader = Reader(shape.tokenizer, shape.spec, request, prepared.stops)
-        sheet = None if begin is None else kept.open()
-        choice = Choice(index, request, reader, mailbox, frames, sheet)
-        choice.task = _task(choice, begin, kept)
+        reader = TextReader(shape.tokenizer, shape.spec, request, prepared.stops)
+        choice = Choice(index, request, reader, mailbox, streamed)
+        if begin_trace is not None:
+            choice.trace_buffer = buffer = traces.open()
+            choice.begin_trace = partial(RowTrace, begin_trace, request, buffer, traces)
         choices.append(choice)
     return choices
 
 
-def _task(choice: Choice, begin: Begin | None, kept: TraceStore) -> Task:
-    return Task(
-        choice.request,
-        lambda: choice.listeners(begin, kept),
-        lambda outcome: choice.mailbox.put(choice.index, outcome),
-    )
+async def endings_of(choices: list[Choice]) -> list[Ending]:
+    """Wait for all choices of a request that is not streamed; the first error is raised."""
+    endings: dict[int, Ending] = {}
+    while len(endings) < len(choices):
+        for index, news in (await choices[0].mailbox.take()).items():
+            assert isinstance(news, RowOutcome), "only streamed choices send their steps"
+            endings[index] = choices[index].ending(news)
+    return [endings[index] for index in sorted(endings)]

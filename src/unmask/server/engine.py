@@ -1,4 +1,4 @@
-"""One thread that owns the model and its batch; requests come and go at any step."""
+"""The engine: one thread owns the model and its batch; rows join and leave at any step."""
 
 from __future__ import annotations
 
@@ -9,25 +9,70 @@ from dataclasses import dataclass
 from math import ceil
 from threading import Condition, Thread
 from time import perf_counter
+from typing import Protocol
 
 import torch
 
 from unmask.decoding.loop import Batch, Failure
+from unmask.decoding.request import Request
 from unmask.decoding.results import Result, Step
 from unmask.errors import RuleError
 from unmask.models.denoiser import Denoiser
-from unmask.server.tasks import Closing, Full, Outcome, Task
 
 LOG = logging.getLogger("unmask.server")
 
 
+class Full(Exception):  # noqa: N818  (as queue.Full)
+    """The queue has no free place."""
+
+
+class Closing(Exception):  # noqa: N818
+    """The server is shutting down and takes no new requests."""
+
+
+@dataclass(frozen=True)
+class RowOutcome:
+    """How a row ended: with a result, with an error, or with neither if `see` returned True."""
+
+    result: Result | None = None
+    error: Exception | None = None
+
+
+class RowTask(Protocol):
+    """A row to decode and its callbacks, which the engine's thread calls between two forwards.
+
+    A row that is cancelled, fails or starts again gets no `close`. A row that starts again gets a
+    new `begin`.
+    """
+
+    request: Request
+    apart: bool  # the row decides without other rows; set by the engine
+    begun: float  # when the row entered the batch; set by the engine
+
+    def begin(self) -> None:
+        """The row enters the batch."""
+        ...
+
+    def see(self, step: Step, row: int) -> bool:
+        """Take row `row` of a step; True ends the row early."""
+        ...
+
+    def close(self, result: Result | None) -> None:
+        """The row is done; the result is None if `see` ended it."""
+        ...
+
+    def end(self, outcome: RowOutcome) -> None:
+        """Take the outcome, from any thread; not called after `cancel`. The first call counts."""
+        ...
+
+
 @dataclass
-class Counts:
-    """What the engine has done since it was started."""
+class EngineCounts:
+    """What the engine has done since its start."""
 
     forwards: int = 0
     row_forwards: int = 0  # a forward of eight rows counts eight
-    tokens: int = 0  # written by rows that were finished
+    tokens: int = 0  # written by finished rows
     finished: int = 0
     failed: int = 0
     cancelled: int = 0
@@ -36,9 +81,9 @@ class Counts:
 class Engine:
     """Continuous batching: first come, first served, up to `batch_size` rows at once.
 
-    A row whose decision fails takes down nobody: rows that shared it begin again, each apart, and
-    rows that shared a forward that failed begin again one by one. Decoding is deterministic, so
-    their results are the same.
+    A failing row does not fail other rows. Rows that shared its decision start again, each apart;
+    rows that shared a failed forward start again one by one. Decoding is deterministic, so their
+    results are the same.
     """
 
     def __init__(
@@ -46,27 +91,27 @@ class Engine:
     ) -> None:
         self.batch_size, self.queue_size = batch_size, queue_size
         self.most_forwards = most_forwards
-        self.counts = Counts()
+        self.counts = EngineCounts()
         self.broken = False
-        self._batch = Batch(model, keep_logits=True)  # for traces; nobody else holds on to them
+        self._batch = Batch(model, keep_logits=True)  # traces read them
         self._changed = Condition()
-        self._waiting: deque[Task] = deque()
-        self._suspects: deque[Task] = deque()  # a forward with them failed: they run alone
-        self._running: dict[int, Task] = {}
-        self._cancelled: set[Task] = set()
+        self._waiting: deque[RowTask] = deque()
+        self._suspects: deque[RowTask] = deque()  # rows of a failed forward; they run alone
+        self._running: dict[int, RowTask] = {}
+        self._cancelled: set[RowTask] = set()
         self._closing = self._stopped = False
         self._usual_seconds = 1.0
-        self._threads = torch.get_num_threads()  # every thread has a number of its own
+        self._threads = torch.get_num_threads()  # torch keeps this number per thread
         self._thread = Thread(target=self._run, name="unmask-engine", daemon=True)
 
-    # What other threads may call
+    # Called from other threads
 
     def start(self) -> None:
         self._thread.start()
 
     @property
     def waiting(self) -> int:
-        """Requests without a row."""
+        """Rows that wait for a place in the batch."""
         return len(self._waiting) + len(self._suspects)
 
     @property
@@ -80,23 +125,23 @@ class Engine:
 
     @property
     def idle(self) -> bool:
-        """Whether nothing is left to do."""
+        """Whether no row waits or decodes."""
         with self._changed:
             return not (self._waiting or self._suspects or self._running)
 
     @property
     def room(self) -> int:
-        """How many more rows would be taken: places in the batch and in the queue."""
+        """Free places in the batch and in the queue."""
         free = 0 if self._suspects else max(0, self.batch_size - len(self._running))
         return self.queue_size + free - len(self._waiting)
 
     def retry_after(self) -> int:
-        """Seconds until there may be a place, by what rows took lately: 1..60."""
+        """Estimated seconds until a place is free, 1..60, from the time that recent rows took."""
         rounds = (self.waiting + 1) / self.batch_size
         return max(1, min(60, ceil(rounds * self._usual_seconds)))
 
-    def submit(self, tasks: Sequence[Task]) -> None:
-        """Queue all of them, or none."""
+    def submit(self, tasks: Sequence[RowTask]) -> None:
+        """Queue all of these rows, or none."""
         with self._changed:
             if self._closing or self.broken:
                 raise Closing
@@ -105,8 +150,8 @@ class Engine:
             self._waiting.extend(tasks)
             self._changed.notify()
 
-    def cancel(self, tasks: Iterable[Task]) -> None:
-        """Let these go; what waits is gone at once, a row before the next forward."""
+    def cancel(self, tasks: Iterable[RowTask]) -> None:
+        """Remove these rows: from the queue at once, from the batch before the next forward."""
         with self._changed:
             for task in tasks:
                 if task in self._waiting:
@@ -117,29 +162,29 @@ class Engine:
             self._changed.notify()
 
     def close(self) -> None:
-        """Take no more; what is here goes on."""
+        """Take no new rows; queued and running rows go on."""
         with self._changed:
             self._closing = True
 
     def abort(self, error: Exception) -> None:
-        """End everything that is left with this error, now."""
+        """End all queued and running rows with this error, now."""
         with self._changed:
             left = [*self._waiting, *self._suspects, *self._running.values()]
             self._waiting.clear()
             self._cancelled.update(left)
             self._changed.notify()
         for task in left:
-            task.end(Outcome(error=error))
+            task.end(RowOutcome(error=error))
 
     def stop(self) -> None:
-        """End the thread; what is left is not told of it."""
+        """End the thread; rows that are left get no outcome."""
         with self._changed:
             self._closing = self._stopped = True
             self._changed.notify()
         if self._thread.is_alive():
             self._thread.join()
 
-    # What only the engine's thread does
+    # Called in the engine's thread
 
     def _run(self) -> None:
         torch.set_num_threads(self._threads)
@@ -148,8 +193,8 @@ class Engine:
                 self._let_go()
                 self._take_in()
                 self._step()
-        except Exception as error:  # our own bug: better refused than left waiting
-            LOG.exception("the engine has failed")
+        except Exception as error:  # our own bug: end all requests instead of blocking them
+            LOG.exception("the engine failed")
             self.broken = True
             self.abort(error)
 
@@ -178,7 +223,7 @@ class Engine:
             self._batch.drop(key)
 
     def _take_in(self) -> None:
-        """Fill the batch; while there are suspects, one of them is all of it."""
+        """Fill the batch; while there are suspects, it holds one of them and no other row."""
         with self._changed:
             if self._suspects:
                 new = [] if self._running else [self._suspects.popleft()]
@@ -188,13 +233,14 @@ class Engine:
         for task in new:
             self._admit(task)
 
-    def _admit(self, task: Task) -> None:
+    def _admit(self, task: RowTask) -> None:
         key = self._batch.admit(task.request, task.apart)
         with self._changed:
             self._running[key] = task
         try:
+            task.begun = perf_counter()
             task.begin()
-        except Exception as error:  # a listener's fault is its own request's
+        except Exception as error:  # a callback fails only its own row
             self._batch.drop(key)
             self._fail(key, error)
 
@@ -202,7 +248,7 @@ class Engine:
         failed: list[Failure] = []
         try:
             steps = self._batch.step(failed)
-        except Exception as error:  # the forward itself: any row may be the cause
+        except Exception as error:  # any row of the forward may be the cause
             self._restart_alone(error)
             return
         self.counts.forwards += bool(steps or failed)
@@ -219,7 +265,7 @@ class Engine:
                 enough = self._running[key].see(step, row)
                 if enough or key in results:
                     self._running[key].close(results.get(key))
-            except Exception as error:  # a listener's fault is its own request's
+            except Exception as error:  # a callback fails only its own row
                 self._fail(key, error)
             else:
                 if enough or key in results:
@@ -236,18 +282,18 @@ class Engine:
         self.counts.finished += 1
         self.counts.tokens += 0 if result is None else len(result.answer)
         self._usual_seconds += 0.1 * (perf_counter() - task.begun - self._usual_seconds)
-        task.end(Outcome(result))
+        task.end(RowOutcome(result))
 
     def _fail(self, key: int, error: Exception) -> None:
         with self._changed:
             task = self._running.pop(key)
         self.counts.failed += 1
         if not isinstance(error, RuleError):
-            LOG.error("a request has failed", exc_info=error)
-        task.end(Outcome(error=error))
+            LOG.error("a request failed", exc_info=error)
+        task.end(RowOutcome(error=error))
 
     def _restart_apart(self, failure: Failure) -> None:
-        """One of these rows spoiled their decision: each begins again without the others."""
+        """Start the rows of a failed decision again, each deciding without the others."""
         if len(failure.keys) == 1:
             self._fail(failure.keys[0], failure.error)
             return
@@ -258,7 +304,7 @@ class Engine:
             self._admit(task)
 
     def _restart_alone(self, error: Exception) -> None:
-        """One of these rows spoiled their forward, or they are too many for the memory."""
+        """Queue the rows of a failed forward to run alone; one row, or their number, was bad."""
         self._batch = Batch(self._batch.model, keep_logits=True)
         if len(self._running) == 1:
             self._fail(next(iter(self._running)), error)
@@ -266,4 +312,4 @@ class Engine:
         with self._changed:
             self._suspects.extend(self._running.values())
             self._running.clear()
-        LOG.error("a forward failed; its %d rows begin again alone", self.waiting, exc_info=error)
+        LOG.error("a forward failed; its %d rows start again alone", self.waiting, exc_info=error)

@@ -1,4 +1,4 @@
-"""Errors as OpenAI's clients know them: {"error": {"message", "type", "param", "code"}}."""
+"""Errors in OpenAI's format: {"error": {"message", "type", "param", "code"}}."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class ErrorDetail(BaseModel):
 
 
 class ErrorBody(BaseModel):
-    """What every refusal and failure looks like; in a stream it is the last event."""
+    """The body of every error response; in a stream, the last event."""
 
     error: ErrorDetail
 
 
 class ApiError(Exception):
-    """Something to be told to the client, with the status that fits."""
+    """An error for the client, with its HTTP status."""
 
     def __init__(
         self,
@@ -58,18 +58,18 @@ class ApiError(Exception):
         return {"error": detail}
 
     def response(self) -> Response:
-        """In plain ASCII: a message may quote what no encoding can write."""
+        """The HTTP response, in ASCII: a message may quote characters that UTF-8 cannot encode."""
         content = json.dumps(self.body)
         return Response(content, self.status, self.headers, media_type="application/json")
 
 
 def wrong_request(error: Exception, param: str | None = None) -> ApiError:
-    """A rule or a setting that cannot be."""
+    """The error for an invalid rule or setting."""
     return ApiError(400, str(error), param=param, code="invalid_value")
 
 
 def failed_row(error: Exception) -> ApiError:
-    """What a client is told of a row that failed as it was decoded."""
+    """The error for a row that failed while decoding."""
     if isinstance(error, ApiError):
         return error
     if isinstance(error, RuleError):
@@ -80,20 +80,20 @@ def failed_row(error: Exception) -> ApiError:
 
 
 def of_http(error: HTTPException) -> ApiError:
-    """Starlette's own: unknown routes, wrong methods, bodies that are no JSON."""
+    """The error for unknown routes and wrong methods, which Starlette raises."""
     return ApiError(error.status_code, str(error.detail), headers=dict(error.headers or {}))
 
 
 def of_validation(error: RequestValidationError) -> ApiError:
-    """The first field that is wrong, by its name."""
+    """The error for the first wrong field; it names the field."""
     errors = error.errors()
     place = [part for part in errors[0]["loc"] if part != "body"]
     if errors[0]["type"] == "json_invalid":
-        return ApiError(400, "the body is no JSON", code="invalid_json")
+        return ApiError(400, "the body is not JSON", code="invalid_json")
     if not place:
         unreadable = errors[0]["type"] == "string_unicode"
-        message = "a field's name holds half a character" if unreadable else "no JSON object"
-        return ApiError(400, f"the body: {message}", code="invalid_json")
+        problem = "has a field name with half a character" if unreadable else "is not a JSON object"
+        return ApiError(400, f"the body {problem}", code="invalid_json")
     field = str(place[0])
     if errors[0]["type"] == "extra_forbidden" and len(place) == 1:
         near = get_close_matches(field, _KNOWN, n=1, cutoff=0.6)

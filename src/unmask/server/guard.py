@@ -1,4 +1,4 @@
-"""Who may ask, and how much they may send: before anything of a request is read."""
+"""Checks the host, the API key and the body's size before a request reaches its route."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from unmask.server.errors import ApiError
-from unmask.server.limits import Limits
+from unmask.server.limits import RequestLimits
 
-OPEN = ("/", "/health", "/openapi.json", "/static/")  # nobody needs a key for these
+OPEN = ("/", "/health", "/openapi.json", "/static/")  # these need no key
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach a host."""
+    """Whether a host can be reached from this machine only."""
     if host == "localhost":
         return True
     try:
@@ -28,18 +28,18 @@ def is_loopback(host: str) -> bool:
 
 
 class Guard:
-    """Checks the key and the name the server is called by, and bounds the body.
+    """ASGI middleware that checks the Host header and the API key, and limits the body.
 
     Args:
-        app: what is guarded.
-        limits: how large a body may be, and how slow.
-        key: what `Authorization: Bearer` must hold; None asks for nothing.
-        hosts: names that a request may call the server by, so that no web page can make a name of
-            its own point here (DNS rebinding); None takes any.
+        app: the application behind it.
+        limits: the largest body, and the seconds it may take to arrive.
+        key: the key that `Authorization: Bearer` must hold; None: no key is needed.
+        hosts: names that the Host header may hold besides loopback names, against DNS rebinding;
+            None allows any.
     """
 
     def __init__(
-        self, app: ASGIApp, limits: Limits, key: str | None, hosts: Collection[str] | None
+        self, app: ASGIApp, limits: RequestLimits, key: str | None, hosts: Collection[str] | None
     ) -> None:
         self.app, self.limits = app, limits
         self._key = None if key is None else sha256(key.encode()).digest()
@@ -55,7 +55,7 @@ class Guard:
             self._check_key(scope["path"], headers.get("authorization", ""))
             body = await self._body(headers, receive)
         except ApiError as error:
-            error.headers["Connection"] = "close"  # what is left of the body is not wanted
+            error.headers["Connection"] = "close"  # the rest of the body is not read
             await error.response()(scope, receive, send)
             return
         if body is None:
@@ -66,34 +66,36 @@ class Guard:
         name, _, _ = host.rpartition(":") if host.rfind(":") > host.rfind("]") else (host, "", "")
         name = name.lower()
         if self._hosts is not None and name not in self._hosts and not is_loopback(name):
-            raise ApiError(421, f"this server is not called {name[:100]!a}", code="wrong_host")
+            raise ApiError(
+                421, f"this server does not answer to the host {name[:100]!a}", code="wrong_host"
+            )
 
     def _check_key(self, path: str, authorization: str) -> None:
         if self._key is None or path in OPEN or path.startswith(OPEN[-1]):
             return
-        kind, _, given = authorization.partition(" ")
-        digest = sha256(given.strip().encode("latin-1", "replace")).digest()
+        kind, _, key = authorization.partition(" ")
+        digest = sha256(key.strip().encode("latin-1", "replace")).digest()
         same = hmac.compare_digest(digest, self._key)
         if kind.lower() != "bearer" or not same:
             raise ApiError(
                 401,
-                "give the server's key as 'Authorization: Bearer KEY'",
+                "send the server's key as 'Authorization: Bearer KEY'",
                 code="invalid_api_key",
                 headers={"WWW-Authenticate": "Bearer"},
             )
 
     async def _body(self, headers: Headers, receive: Receive) -> bytes | None:
-        """All of it; None if the client left before it was sent."""
+        """The whole body; None if the client left before the body was complete."""
         most = self.limits.body
-        said = headers.get("content-length", "0")
-        too_large = ApiError(413, f"the body may have {most} bytes", code="body_too_large")
-        if not said.isdecimal() or len(said) > 18 or int(said) > most:
+        stated = headers.get("content-length", "0")
+        too_large = ApiError(413, f"the body may have at most {most} bytes", code="body_too_large")
+        if not stated.isdecimal() or len(stated) > 18 or int(stated) > most:
             raise too_large
         try:
             return await asyncio.wait_for(_read(receive, most, too_large), self.limits.seconds)
         except asyncio.TimeoutError:
             seconds = self.limits.seconds
-            raise ApiError(408, f"the body did not come within {seconds:g} s") from None
+            raise ApiError(408, f"the body did not arrive within {seconds:g} s") from None
 
 
 async def _read(receive: Receive, most: int, too_large: ApiError) -> bytes | None:
@@ -110,7 +112,7 @@ async def _read(receive: Receive, most: int, too_large: ApiError) -> bytes | Non
 
 
 def _replayed(body: bytes, receive: Receive) -> Receive:
-    """A `receive` that gives the body first, then what comes after it."""
+    """A `receive` that returns the body first, then later messages."""
     first = True
 
     async def replay() -> Message:

@@ -1,31 +1,78 @@
-"""What one request may ask for, so that none can take the server from the others."""
+"""Limits of one request, so that no request takes the server from the others."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
-from unmask.errors import RequestError
+from unmask.errors import RequestError, RuleError
+from unmask.rules.notation import read
+from unmask.rules.recipes import RECIPES
+from unmask.rules.registry import Kind
+from unmask.rules.rule import Rule
+
+MOST_PARTS = 8  # of a rule
+MOST_WHOLE = 4096  # of a whole number in a rule, such as steps or positions
+MOST_TRAIL = 64  # forwards that a rule may look back; each is kept for every position
 
 
 @dataclass(frozen=True)
-class Limits:
-    """Bounds that are checked before anything is decoded, but for `forwards`."""
+class RequestLimits:
+    """Limits that are checked before decoding, except for `forwards`."""
 
     length: int = 1024  # tokens to write, or masks to fill, per choice
-    prompt: int = 4096  # tokens that are given, per choice
+    prompt: int = 4096  # prompt tokens per choice
     choices: int = 8  # rows of one request: prompts times n
-    forwards: int = 4096  # of one row; a rule that takes back what it wrote could go on for ever
+    forwards: int = 4096  # of one row; a rule that revokes commitments might never end
     body: int = 2**18  # bytes of a request
-    seconds: float = 30.0  # until a request's body must be there
+    seconds: float = 30.0  # for the body to arrive
 
     def __post_init__(self) -> None:
         for name in ("length", "prompt"):
             if getattr(self, name) < 1:
                 raise RequestError(f"--max-{name} must be >= 1, got {getattr(self, name)}")
 
-    def check_size(self, given: int, masks: int) -> None:
-        """Raise where a canvas is larger than is served here."""
+    def check_size(self, prompt: int, masks: int) -> None:
+        """Raise if a canvas has more prompt tokens or more masks than allowed."""
         if masks > self.length:
             raise RequestError(f"{masks} tokens to write; this server writes at most {self.length}")
-        if given > self.prompt:
-            raise RequestError(f"the prompt has {given} tokens; here it has at most {self.prompt}")
+        if prompt > self.prompt:
+            raise RequestError(
+                f"the prompt has {prompt} tokens; this server takes at most {self.prompt}"
+            )
+
+
+def rule_of_request(text: str) -> Rule:
+    """The rule of a request, or the rule of the recipe that it names.
+
+    The knobs are checked before any part is made: a request may not name a file, and its numbers
+    stay small.
+    """
+    recipe = RECIPES.get(text.strip())
+    if recipe is None and ("{" in text or "}" in text):
+        raise RuleError("a request takes one rule; braces stand for several")
+    parts = read(text if recipe is None else recipe.rule)
+    if len(parts) > MOST_PARTS:
+        raise RuleError(f"the rule has {len(parts)} parts; a request may have {MOST_PARTS}")
+    for kind, knobs in parts:
+        _check_knobs(kind, knobs)
+    rule = Rule.of([kind.make(**knobs) for kind, knobs in parts])
+    if rule.needs.trail > MOST_TRAIL:
+        raise RuleError(
+            f"the rule looks back {rule.needs.trail} forwards; a request may look back {MOST_TRAIL}"
+        )
+    return rule
+
+
+def _check_knobs(kind: Kind, knobs: dict[str, Any]) -> None:
+    for argument in kind.arguments:
+        value = knobs.get(argument.name, argument.default)
+        if argument.kind is str and value != argument.default:
+            raise RuleError(
+                f"{kind.name}: {argument.name} names a file on the server, so a request cannot set "
+                "it; set it in the server's own --rule"
+            )
+        if argument.kind is int and isinstance(value, int) and value > MOST_WHOLE:
+            raise RuleError(
+                f"{kind.name}: {argument.name} must be <= {MOST_WHOLE} in a request, got {value}"
+            )

@@ -1,4 +1,4 @@
-"""What the server tells Prometheus, and the layer that counts its requests."""
+"""Metrics for Prometheus, and the middleware that counts and times requests."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from unmask.server.traces import TraceStore
 
 ROUTES = ("/v1/chat/completions", "/v1/completions", "/v1/models", "/v1/traces", "/metrics",
           "/health", "/static", "/openapi.json")  # fmt: skip
-LEFT = 499  # the client did not wait for the answer
+LEFT = 499  # status of a request whose client left early
 SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250)
 
 
-class EngineNumbers(Collector):
-    """The engine's own counts, read when they are asked for."""
+class EngineMetrics(Collector):
+    """The engine's counts, read at each scrape."""
 
     def __init__(self, engine: Engine, traces: TraceStore) -> None:
         self.engine, self.traces = engine, traces
@@ -30,20 +30,17 @@ class EngineNumbers(Collector):
     def collect(self) -> Iterator[Metric]:
         engine, counts = self.engine, self.engine.counts
         gauges = {
-            "rows": ("Rows that decode now.", engine.rows),
-            "queue_length": ("Rows that wait for a place.", engine.waiting),
-            "trace_bytes": ("Bytes of traces that are kept.", self.traces.size),
+            "rows": ("Rows that are decoding.", engine.rows),
+            "queue_length": ("Rows that wait for a place in the batch.", engine.waiting),
+            "trace_bytes": ("Bytes of all kept traces.", self.traces.size),
         }
         totals = {
             "forwards": ("Forward passes of the batch.", counts.forwards),
-            "row_forwards": ("Forward passes, counted for every row.", counts.row_forwards),
+            "row_forwards": ("Forward passes, summed over the rows.", counts.row_forwards),
             "tokens": ("Tokens written by finished rows.", counts.tokens),
-            "rows_finished": ("Rows that were finished.", counts.finished),
-            "rows_failed": ("Rows that failed as they were decoded.", counts.failed),
-            "rows_cancelled": (
-                "Rows whose client left, or that a shutdown ended.",
-                counts.cancelled,
-            ),
+            "rows_finished": ("Rows that finished.", counts.finished),
+            "rows_failed": ("Rows that failed while decoding.", counts.failed),
+            "rows_cancelled": ("Rows ended by a shutdown or a lost client.", counts.cancelled),
         }
         for name, (text, value) in gauges.items():
             yield GaugeMetricFamily(f"unmask_{name}", text, value=value)
@@ -52,39 +49,39 @@ class EngineNumbers(Collector):
 
 
 class Metrics:
-    """One registry per server."""
+    """The metrics of one server, in a registry of their own."""
 
     content_type = "text/plain; version=0.0.4; charset=utf-8"
 
     def __init__(self, engine: Engine, traces: TraceStore) -> None:
         self.registry = CollectorRegistry()
-        self.registry.register(EngineNumbers(engine, traces))
+        self.registry.register(EngineMetrics(engine, traces))
         ProcessCollector(registry=self.registry)
         self.requests = Counter(
             "unmask_requests", "Requests by route and status.", ["route", "status"],
             registry=self.registry,
         )  # fmt: skip
         self.seconds = Histogram(
-            "unmask_request_seconds", "From a request's head to its answer's end.", ["route"],
+            "unmask_request_seconds", "Seconds from request to end of response.", ["route"],
             buckets=SECONDS, registry=self.registry,
         )  # fmt: skip
         self.first_text = Histogram(
-            "unmask_first_text_seconds", "Until the first text of a stream is sent.", ["route"],
+            "unmask_first_text_seconds", "Seconds until a stream's first text.", ["route"],
             buckets=SECONDS, registry=self.registry,
         )  # fmt: skip
 
     def text(self) -> bytes:
-        """In Prometheus' text format."""
+        """All metrics in Prometheus' text format."""
         return generate_latest(self.registry)
 
 
 def route_of(path: str) -> str:
-    """The route, of which there are few; paths are as many as clients please."""
+    """The route of a path, as a label; there are few routes and any number of paths."""
     return next((route for route in ROUTES if path.startswith(route)), "/" if path == "/" else "?")
 
 
-class Measured:
-    """The outermost layer: counts every request by its status, and times it."""
+class RequestMeter:
+    """ASGI middleware that counts every request by its status and times it."""
 
     def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
         self.app, self.metrics = app, metrics

@@ -1,4 +1,4 @@
-"""The playground: a page that asks this server, made of the parts of `unmask page`."""
+"""The playground: a page that uses this server's API and the parts of `unmask page`."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from starlette.responses import FileResponse, Response
 
 from unmask import embedded, page
 from unmask.rules.recipes import RECIPES
-from unmask.rules.rule import Rule
 from unmask.server.errors import ApiError
-from unmask.server.prepare import Served
+from unmask.server.prepare import ServedModel
 from unmask.trace.recording.records import without_swd
 
 STATIC = Path(__file__).parent / "static"
@@ -22,7 +21,7 @@ POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-EXAMPLE = "Ann has 12 pens. She buys 3, then loses 5. How many now?"  # one for the embedded model
+EXAMPLE = "Ann has 12 pens. She buys 3, then loses 5. How many now?"  # a task of the embedded model
 
 
 def add_playground(app: FastAPI) -> None:
@@ -35,24 +34,20 @@ def add_playground(app: FastAPI) -> None:
     @app.get("/static/page/{name}", include_in_schema=False)
     async def part(name: str) -> Response:
         if name not in PARTS:
-            raise ApiError(404, "there is no such file")
+            raise ApiError(404, "this file does not exist")
         return FileResponse(PARTS[name])
 
     app.mount("/static", StaticFiles(directory=STATIC))
 
 
-def habits(served: Served) -> dict[str, Any]:
-    """What a request gets that says nothing, and what it may say: for the model's description."""
-    asked, own = served.asked, served.shape.folder == embedded.FOLDER
+def defaults_of(served: ServedModel) -> dict[str, Any]:
+    """The defaults of a request and the recipes it may name, for the model's card."""
+    asked, is_embedded = served.asked, served.shape.folder == embedded.FOLDER
+    plain = without_swd(asked.rule)
     return {
         "rule": str(asked.rule),
-        "rule_without_swd": _plain(asked.rule),
+        "rule_without_swd": None if plain is None else str(plain),
         "length": asked.decoding(served.shape).length,
         "recipes": {r.name: r.rule for r in RECIPES.values() if "{" not in r.rule},
-        "example": EXAMPLE if own else None,
+        "example": EXAMPLE if is_embedded else None,
     }
-
-
-def _plain(rule: Rule) -> str | None:
-    plain = without_swd(rule)
-    return None if plain is None else str(plain)

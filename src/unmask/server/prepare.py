@@ -1,4 +1,4 @@
-"""From a request's body to canvases and settings, checked against the limits."""
+"""Turns the body of a request into rows to decode, checked against the limits."""
 
 from __future__ import annotations
 
@@ -12,26 +12,25 @@ from unmask.decoding.sampling import Sampling
 from unmask.errors import RequestError, UnmaskError
 from unmask.models.describe import Description
 from unmask.server.errors import ApiError, wrong_request
-from unmask.server.limits import Limits
-from unmask.server.rules import rule_of_request
+from unmask.server.limits import RequestLimits, rule_of_request
 from unmask.server.schema import ChatRequest, CompletionRequest
 from unmask.text.answers import Prompt, count_masks
 
 
 @dataclass(frozen=True)
-class Served:
-    """The model, and how it decodes what a request leaves open."""
+class ServedModel:
+    """The model, the defaults of a request, and its limits."""
 
     name: str
     shape: Description
     asked: Asked
-    limits: Limits = field(default_factory=Limits)
+    limits: RequestLimits = field(default_factory=RequestLimits)
     seed: int = 0
 
 
 @dataclass(frozen=True)
-class Prepared:
-    """What will be decoded: one request per choice."""
+class PreparedRequest:
+    """The rows of one HTTP request: one decoding request per choice."""
 
     requests: tuple[Request, ...]
     decoding: Decoding
@@ -39,7 +38,7 @@ class Prepared:
     warnings: tuple[str, ...]
 
     def record(self) -> dict[str, Any]:
-        """What was understood, for the response."""
+        """The settings that are used, for the response."""
         settings, first = self.decoding.settings, self.requests[0]
         return {
             "rule": str(settings.rule),
@@ -55,8 +54,8 @@ class Prepared:
         }
 
 
-def prepare(served: Served, body: ChatRequest | CompletionRequest) -> Prepared:
-    """Read and check everything; errors name the field."""
+def prepare(served: ServedModel, body: ChatRequest | CompletionRequest) -> PreparedRequest:
+    """Check a whole request; errors name the field."""
     _check_together(served, body)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -66,15 +65,15 @@ def prepare(served: Served, body: ChatRequest | CompletionRequest) -> Prepared:
             requests = [_request(served, prompt, decoding) for prompt in prompts]
         except UnmaskError as error:
             raise wrong_request(error) from None
-    told = [str(warning.message) for warning in caught]
+    messages = [str(warning.message) for warning in caught]
     for prompt, request in zip(prompts, requests, strict=True):
-        told += doubts(served.shape, prompt, request)
+        messages += doubts(served.shape, prompt, request)
     stops = (body.stop,) if isinstance(body.stop, str) else tuple(body.stop or ())
-    return Prepared(tuple(requests), decoding, stops, tuple(dict.fromkeys(told)))
+    return PreparedRequest(tuple(requests), decoding, stops, tuple(dict.fromkeys(messages)))
 
 
-def _check_together(served: Served, body: ChatRequest | CompletionRequest) -> None:
-    """Fields that exclude one another, and the model's name."""
+def _check_together(served: ServedModel, body: ChatRequest | CompletionRequest) -> None:
+    """Check the model's name, and fields that exclude one another."""
     if body.model is not None and body.model != served.name:
         raise ApiError(
             404,
@@ -83,30 +82,32 @@ def _check_together(served: Served, body: ChatRequest | CompletionRequest) -> No
             code="model_not_found",
         )
     if body.diffusing and not body.stream:
-        raise ApiError(400, "diffusing shows every step, so it needs stream", param="diffusing")
+        raise ApiError(400, "diffusing sends every step, so it needs stream", param="diffusing")
     if body.stream_options is not None and not body.stream:
         raise ApiError(400, "stream_options needs stream", param="stream_options")
     if len(set(_lengths(body).values())) > 1:
-        given = ", ".join(f"{name} {value}" for name, value in _lengths(body).items())
-        raise ApiError(400, f"give one length, got {given}", param="length")
+        lengths = ", ".join(f"{name} {value}" for name, value in _lengths(body).items())
+        raise ApiError(400, f"give one length, got {lengths}", param="length")
     if body.infill and _lengths(body):
         name = next(iter(_lengths(body)))
-        raise ApiError(400, f"infill writes where the masks are, so it takes no {name}", param=name)
+        raise ApiError(
+            400, f"infill fills the masks of the text, so it takes no {name}", param=name
+        )
 
 
 def _lengths(body: ChatRequest | CompletionRequest) -> dict[str, int]:
     return {name: value for name, value in body.asked_length.items() if value is not None}
 
 
-def _decoding(served: Served, body: ChatRequest | CompletionRequest) -> Decoding:
-    """The server's habits with the request's wishes over them."""
+def _decoding(served: ServedModel, body: ChatRequest | CompletionRequest) -> Decoding:
+    """The request's options over the server's defaults."""
     asked = served.asked
     if body.rule is not None:
         try:
             asked = replace(asked, rule=rule_of_request(body.rule), recipe=recipe_of(body.rule))
         except UnmaskError as error:
             raise wrong_request(error, "rule") from None
-    drawn = {
+    sampling = {
         name: value
         for name in ("temperature", "top_p", "top_k", "tempered")
         if (value := getattr(body, name)) is not None
@@ -114,7 +115,7 @@ def _decoding(served: Served, body: ChatRequest | CompletionRequest) -> Decoding
     try:
         asked = replace(
             asked,
-            sampling=Sampling(**{**vars(asked.sampling), **drawn}),
+            sampling=Sampling(**{**vars(asked.sampling), **sampling}),
             length=next(iter(_lengths(body).values()), asked.length),
             block=asked.block if body.block is None else body.block,
             eos=asked.eos if body.eos is None else body.eos,
@@ -132,8 +133,8 @@ def _decoding(served: Served, body: ChatRequest | CompletionRequest) -> Decoding
     return decoding
 
 
-def _prompts(served: Served, body: ChatRequest | CompletionRequest) -> list[Prompt]:
-    """One per choice: the n of each prompt side by side, their seeds counted up."""
+def _prompts(served: ServedModel, body: ChatRequest | CompletionRequest) -> list[Prompt]:
+    """One prompt per choice: n copies of each prompt, with seeds seed, seed + 1, ..."""
     infill, seed = bool(body.infill), served.seed if body.seed is None else body.seed
     if isinstance(body, ChatRequest):
         if served.shape.tokenizer.template is None:
@@ -148,18 +149,18 @@ def _prompts(served: Served, body: ChatRequest | CompletionRequest) -> list[Prom
     choices = len(base) * (body.n or 1)
     if choices > served.limits.choices:
         raise ApiError(
-            400, f"{choices} choices; this server gives at most {served.limits.choices}", param="n"
+            400, f"{choices} choices; this server allows at most {served.limits.choices}", param="n"
         )
     copies = (prompt for prompt in base for _ in range(body.n or 1))
     return [replace(prompt, seed=seed + place) for place, prompt in enumerate(copies)]
 
 
-def _request(served: Served, prompt: Prompt, decoding: Decoding) -> Request:
+def _request(served: ServedModel, prompt: Prompt, decoding: Decoding) -> Request:
     shape = served.shape
-    if prompt.infill:  # before any mask is made
+    if prompt.infill:  # checked before the canvas is made
         served.limits.check_size(0, count_masks(prompt.rendered(shape.tokenizer)))
     request = prompt.request(shape.tokenizer, shape.spec, decoding.settings, decoding.length)
     masks = int((request.canvas == shape.spec.mask_id).sum())
-    asked = masks if request.length is None else request.length
-    served.limits.check_size(len(request.canvas) - masks, asked)
+    length = masks if request.length is None else request.length
+    served.limits.check_size(len(request.canvas) - masks, length)
     return request

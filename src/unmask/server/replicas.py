@@ -1,4 +1,4 @@
-"""`unmask serve` on a Ray cluster: Ray Serve's proxy in front of replicas, each a whole server."""
+"""`unmask serve` on a Ray cluster: each replica behind Ray Serve's proxy is a whole server."""
 
 from __future__ import annotations
 
@@ -16,18 +16,19 @@ from unmask.errors import RequestError
 from unmask.lab.ray.join import Slots
 from unmask.server.run import listen
 from unmask.server.service import Service
-from unmask.server.traces import Piece, followed
+from unmask.server.traces import TracePiece, followed
 
 NAME = "unmask"
-MOST_AT_ONCE = 1000  # requests of a replica, as of one process; its own queue refuses before that
-POLL, PATIENCE = 0.2, 10.0  # seconds between two looks at another replica's trace, and for one
+MOST_AT_ONCE = 1000  # requests of a replica; its own queue is full before that
+POLL = 0.2  # seconds between two reads of another replica's trace
+TIMEOUT = 10.0  # seconds for one read
 CONTROLLER = "SERVE_CONTROLLER_ACTOR"
 
-Make = Callable[[], tuple[Service, ASGIApp]]  # must pickle: it is called on another machine
+Make = Callable[[], tuple[Service, ASGIApp]]  # pickled and called on another machine
 
 
 class Replica:
-    """One process of the cluster with a model, a batch and a queue of its own."""
+    """One process of the cluster, with its own model, batch and queue."""
 
     def __init__(self, make: Make) -> None:
         self.service, self.routes = make()
@@ -38,28 +39,28 @@ class Replica:
         return self.routes
 
     def check_health(self) -> None:
-        """Ray asks every few seconds, and puts another in the place of one that fails."""
+        """Ray calls this every few seconds and replaces a replica that raises."""
         if self.service.engine.broken:
-            raise RuntimeError("the engine has failed")
+            raise RuntimeError("the engine failed")
 
-    async def piece(self, name: str, place: int) -> Piece | None:
-        """What this replica has of a trace, for the one that was asked for it."""
+    async def piece(self, name: str, place: int) -> TracePiece | None:
+        """The part of a trace that this replica holds, for the replica that was asked for it."""
         sheet = self.service.traces.get(name)
         return None if sheet is None else sheet.piece(place)
 
     async def _trace_elsewhere(self, name: str) -> AsyncIterator[bytes] | None:
         peers = _ray_serve().get_deployment_handle(NAME, NAME)
 
-        async def look(place: int) -> Piece | None:
-            answers = peers.broadcast("piece", name, place)
-            found = await answers.results_async(timeout_s=PATIENCE, return_exceptions=True)
-            return next((each for each in found if isinstance(each, Piece)), None)
+        async def look(place: int) -> TracePiece | None:
+            calls = peers.broadcast("piece", name, place)
+            pieces = await calls.results_async(timeout_s=TIMEOUT, return_exceptions=True)
+            return next((piece for piece in pieces if isinstance(piece, TracePiece)), None)
 
         return None if await look(0) is None else followed(look, POLL)
 
 
 def serve_on(slots: Slots, make: Make, options: Namespace, say: Callable[[str], None]) -> None:
-    """Serve until a signal comes, then finish what has begun within the grace period."""
+    """Serve until a signal, then let started requests finish within the grace period."""
     serve = _ray_serve()
     port = _port(slots, options)
     stop = _stopped_by_signals()
@@ -91,12 +92,12 @@ def _deploy(serve: Any, slots: Slots, make: Make, grace: float) -> None:
     try:
         serve.run(deployment.bind(make), name=NAME, route_prefix="/")
     except RuntimeError as error:
-        told = last_line(serve.status().applications[NAME].deployments[NAME].message)
-        raise RequestError(f"no replica can be started: {told or error}") from None
+        reason = last_line(serve.status().applications[NAME].deployments[NAME].message)
+        raise RequestError(f"no replica can be started: {reason or error}") from None
 
 
 def last_line(text: str) -> str:
-    """What a traceback says in the end."""
+    """The last line of a traceback."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return lines[-1] if lines else ""
 
@@ -113,14 +114,14 @@ def _ray_serve() -> Any:
 
 
 def _port(slots: Slots, options: Namespace) -> int:
-    """The port for the proxy; on a machine of our own it must be free, and 0 is any."""
+    """The proxy's port; it must be free, and 0 picks one."""
     try:
         slots.ray.get_actor(CONTROLLER, namespace="serve")
     except ValueError:
         pass
     else:
         raise RequestError(
-            "Ray Serve runs on this cluster already; end it with `serve shutdown`, or give another "
+            "Ray Serve already runs on this cluster; end it with `serve shutdown`, or name another "
             "cluster"
         )
     with closing(listen(options.host, options.port)) as bound:

@@ -1,4 +1,4 @@
-"""Responses in OpenAI's shapes, whole and in chunks, with what decoding cost added."""
+"""Responses in OpenAI's format, whole and in chunks, with the cost of decoding added."""
 
 from __future__ import annotations
 
@@ -16,24 +16,28 @@ Reason = Literal["stop", "length"]
 
 
 class Usage(BaseModel):
-    """Tokens and forwards of all choices together."""
+    """Tokens and forwards, summed over the choices."""
 
     prompt_tokens: int
-    completion_tokens: int = Field(description="before the first end token")
+    completion_tokens: int = Field(description="tokens before the first end token")
     total_tokens: int
     nfe: int = Field(description="forward passes over the full window")
-    nfe_eos: int = Field(description="forward passes until everything before the end was fixed")
-    written: int = Field(description="tokens committed at all, behind the end token too")
+    nfe_eos: int = Field(
+        description="forward passes until everything before the end token was committed"
+    )
+    written: int = Field(description="all committed tokens, also after the end token")
 
 
-class Cost(BaseModel):
-    """What one choice cost."""
+class ChoiceCost(BaseModel):
+    """The cost of one choice."""
 
     nfe: int
     nfe_eos: int
     tokens: int
     written: int
-    trace: str | None = Field(None, description="for GET /v1/traces/{id}, if it was asked for")
+    trace: str | None = Field(
+        None, description="id for GET /v1/traces/{id}, if the request set `trace`"
+    )
 
 
 class AssistantMessage(BaseModel):
@@ -47,7 +51,7 @@ class ChatChoice(BaseModel):
     message: AssistantMessage
     finish_reason: Reason
     logprobs: None = None
-    unmask: Cost
+    unmask: ChoiceCost
 
 
 class TextChoice(BaseModel):
@@ -55,7 +59,7 @@ class TextChoice(BaseModel):
     text: str
     finish_reason: Reason
     logprobs: None = None
-    unmask: Cost
+    unmask: ChoiceCost
 
 
 class ChatCompletion(BaseModel):
@@ -65,7 +69,7 @@ class ChatCompletion(BaseModel):
     model: str
     choices: list[ChatChoice]
     usage: Usage
-    unmask: dict[str, Any] = Field(description="the settings as they were understood")
+    unmask: dict[str, Any] = Field(description="the settings that were used, and warnings")
 
 
 class TextCompletion(BaseModel):
@@ -75,25 +79,27 @@ class TextCompletion(BaseModel):
     model: str
     choices: list[TextChoice]
     usage: Usage
-    unmask: dict[str, Any] = Field(description="the settings as they were understood")
+    unmask: dict[str, Any] = Field(description="the settings that were used, and warnings")
 
 
-class Model(BaseModel):
+class ModelCard(BaseModel):
     id: str
     object: Literal["model"] = "model"
     created: int
     owned_by: str = "unmask"
-    unmask: dict[str, Any] = Field(description="what the model is and what a request may ask")
+    unmask: dict[str, Any] = Field(
+        description="facts about the model, defaults and limits of requests"
+    )
 
 
-class Models(BaseModel):
+class ModelList(BaseModel):
     object: Literal["list"] = "list"
-    data: list[Model]
+    data: list[ModelCard]
 
 
 @dataclass
 class Reply:
-    """One response: its identity, and what all of its chunks share."""
+    """One response: its id and the fields that all of its chunks share."""
 
     chat: bool
     model: str
@@ -117,7 +123,7 @@ class Reply:
         }
 
     def whole(self, endings: Sequence[Ending]) -> dict[str, Any]:
-        """The response to a request that is not streamed."""
+        """The body of a response that is not streamed."""
         choices = [self._choice(index, ending) for index, ending in enumerate(endings)]
         kind = "chat.completion" if self.chat else "text_completion"
         return {
@@ -130,7 +136,7 @@ class Reply:
     def chunk(
         self, index: int, content: str | None, ending: Ending | None = None, **more: Any
     ) -> dict[str, Any]:
-        """A piece of one choice; with its ending it is the last one."""
+        """A piece of one choice; the last piece has the ending."""
         choice: dict[str, Any] = {"index": index}
         if self.chat:
             choice["delta"] = {} if content is None else {"content": content}
@@ -142,7 +148,7 @@ class Reply:
         return {**self._head(self._chunk_kind), "choices": [choice], **more}
 
     def opening(self, index: int, trace: str | None = None) -> dict[str, Any]:
-        """The first chunk of a choice: who speaks, how it is decoded, where its trace will be."""
+        """The first chunk of a choice: the role, the settings and the id of the trace."""
         chunk = self.chunk(index, "", unmask=self.settings)
         if trace is not None:
             chunk["choices"][0]["unmask"] = {"trace": trace}
@@ -151,7 +157,7 @@ class Reply:
         return chunk
 
     def closing(self, endings: Sequence[Ending]) -> dict[str, Any]:
-        """The chunk with the usage, if it is wanted."""
+        """The chunk with the usage, after all choices."""
         return {**self._head(self._chunk_kind), "choices": [], "usage": self.usage(endings)}
 
     @property
@@ -162,8 +168,8 @@ class Reply:
         return {"id": self.id, "object": kind, "created": self.created, "model": self.model}
 
     def _choice(self, index: int, ending: Ending) -> dict[str, Any]:
-        said: dict[str, Any] = {"text": ending.text}
+        content: dict[str, Any] = {"text": ending.text}
         if self.chat:
-            said = {"message": {"role": "assistant", "content": ending.text, "refusal": None}}
+            content = {"message": {"role": "assistant", "content": ending.text, "refusal": None}}
         rest = {"finish_reason": ending.reason, "logprobs": None, "unmask": ending.record()}
-        return {"index": index, **said, **rest}
+        return {"index": index, **content, **rest}

@@ -1,4 +1,4 @@
-"""Uvicorn, with a shutdown that finishes or refuses but loses nothing."""
+"""Runs uvicorn with a graceful shutdown."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from starlette.types import ASGIApp
 from unmask.errors import RequestError
 from unmask.server.service import Service
 
-LAST_WORDS = 10  # seconds for answers that are on their way when all decoding is done
+SEND_SECONDS = 10  # for responses that are still being sent when all rows have ended
 
 
 class Server(uvicorn.Server):
-    """Goes on listening while it goes down, so that whoever asks is told to come again.
+    """Listens during its shutdown, so that new requests get a 503.
 
-    The first signal begins the grace period, the second ends it.
+    The first signal starts the grace period, the second ends it.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class Server(uvicorn.Server):
         self.ready()
 
     async def on_tick(self, counter: int) -> bool:
-        """Ten times a second; True ends the server."""
+        """Called ten times a second; True ends the server."""
         if self._signals and not self.service.engine.closing:
             self.service.close(self.grace)
         if self._signals > 1:
@@ -49,10 +49,10 @@ class Server(uvicorn.Server):
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A bound socket, or one line that says why there is none."""
+    """A socket bound to the host and port."""
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        family, kind, number, _, address = found[0]
+        addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        family, kind, number, _, address = addresses[0]
         bound = socket.socket(family, kind, number)
     except (OSError, UnicodeError, OverflowError) as error:
         raise RequestError(f"the host {host!r} cannot be used: {error}") from None
@@ -61,14 +61,14 @@ def listen(host: str, port: int) -> socket.socket:
         bound.bind(address)
     except OSError as error:
         bound.close()
-        raise RequestError(f"{host}:{port} cannot be listened on: {error.strerror}") from None
+        raise RequestError(f"cannot listen on {host}:{port}: {error.strerror}") from None
     return bound
 
 
 def server_of(
     app: ASGIApp, service: Service, grace: float, ready: Callable[[], None] = lambda: None
 ) -> Server:
-    """Not yet running."""
+    """A server for the app that does not run yet."""
     config = uvicorn.Config(
         app,
         log_config=None,
@@ -77,6 +77,6 @@ def server_of(
         server_header=False,
         backlog=1024,
         limit_concurrency=1000,
-        timeout_graceful_shutdown=LAST_WORDS,
+        timeout_graceful_shutdown=SEND_SECONDS,
     )
     return Server(config, service, grace, ready)

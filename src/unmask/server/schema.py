@@ -1,4 +1,4 @@
-"""What a request may hold: OpenAI's fields, and ours for decoding."""
+"""The fields of a request: OpenAI's, and those for decoding."""
 
 from __future__ import annotations
 
@@ -20,53 +20,61 @@ UNSUPPORTED = (
 )  # fmt: skip
 
 
-class Strict(BaseModel):
-    """Unknown fields and wrong types are errors; null is as good as leaving a field out."""
+class StrictModel(BaseModel):
+    """Unknown fields and wrong types are errors; null is the same as leaving a field out."""
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
 
-class StreamOptions(Strict):
-    include_usage: bool | None = Field(None, description="a last chunk with the usage")
+class StreamOptions(StrictModel):
+    include_usage: bool | None = Field(None, description="send the usage in a last chunk")
     include_obfuscation: Literal[False] | None = None
 
 
-class Common(Strict):
-    """What every request may say; what it does not is as the server was started."""
+class CommonFields(StrictModel):
+    """The fields of every request; the server's own options are the defaults."""
 
-    model: str | None = Field(None, max_length=1024, description="the served model's id")
+    model: str | None = Field(None, max_length=1024, description="id of the served model")
     rule: str | None = Field(
         None,
         min_length=1,
         max_length=500,
-        description="a decoding rule or a recipe's name",
+        description="decoding rule, or name of a recipe",
         examples=["confidence | swd(5) | eb(0.1)", "swd-block32"],
     )
-    length: Count | None = Field(None, description="tokens to write")
-    max_tokens: Count | None = Field(None, description="the same as length")
-    block: Count | Literal["full"] | None = Field(None, description="positions per block")
-    eos: Eos | None = Field(None, description="what the end token means")
-    steps: Count | None = Field(None, description="finish within so many forwards")
-    seed: int | None = Field(None, ge=0, lt=2**62, description="of every random choice (0)")
-    temperature: float | None = Field(None, ge=0, le=100, description="0 is greedy, the default")
-    top_p: float | None = Field(None, gt=0, le=1)
-    top_k: int | None = Field(None, ge=0, le=MOST, description="0 keeps all tokens")
-    tempered: bool | None = Field(None, description="score what temperature leaves")
+    length: Count | None = Field(None, description="number of tokens to write")
+    max_tokens: Count | None = Field(None, description="same as `length`")
+    block: Count | Literal["full"] | None = Field(
+        None, description='positions per block, or "full" for no blocks'
+    )
+    eos: Eos | None = Field(None, description="how end tokens are handled")
+    steps: Count | None = Field(None, description="finish within this many forwards")
+    seed: int | None = Field(
+        None, ge=0, lt=2**62, description="seed of all random choices (default: 0)"
+    )
+    temperature: float | None = Field(None, ge=0, le=100, description="0 is greedy (default: 0)")
+    top_p: float | None = Field(None, gt=0, le=1, description="sample from this share (default: 1)")
+    top_k: int | None = Field(
+        None, ge=0, le=MOST, description="sample from this many tokens; 0: all (default: 0)"
+    )
+    tempered: bool | None = Field(None, description="score the tempered distribution")
     infill: bool | None = Field(
-        None, description="fill [MASK], or [MASK*8], wherever the text has it"
+        None, description="fill [MASK] and [MASK*8] in the text instead of continuing it"
     )
-    n: int | None = Field(None, ge=1, le=128, description="choices, with seeds seed, seed + 1, ...")
+    n: int | None = Field(
+        None, ge=1, le=128, description="number of choices; they use the seeds seed, seed + 1, ..."
+    )
     stop: Stop | Annotated[list[Stop], Field(max_length=16)] | None = Field(
-        None, description="the text ends before the first of these"
+        None, description="end the text before the first of these strings"
     )
-    stream: bool | None = Field(None, description="send the text as it becomes final")
+    stream: bool | None = Field(None, description="send the text while it settles")
     stream_options: StreamOptions | None = None
     diffusing: bool | None = Field(
-        None, description="with stream: the whole canvas at each step; content replaces"
+        None, description="with stream: send the whole canvas after each step"
     )
-    trace: bool | None = Field(None, description="keep every step for GET /v1/traces/{id}")
+    trace: bool | None = Field(None, description="record every step for GET /v1/traces/{id}")
 
-    # Taken and not used: they say who asks, not for what.
+    # Accepted and ignored.
     user: str | None = Field(None, max_length=4096)
     metadata: dict[str, Any] | None = None
     store: bool | None = None
@@ -75,19 +83,19 @@ class Common(Strict):
     prompt_cache_key: str | None = Field(None, max_length=4096)
     parallel_tool_calls: bool | None = None
 
-    # Not supported: only the values that ask for nothing are taken.
+    # Not supported: only values without an effect are accepted.
     logit_bias: Annotated[dict[str, Any], Field(max_length=0)] | None = None
     frequency_penalty: Zero | None = None
     presence_penalty: Zero | None = None
 
 
-class TextPart(Strict):
+class TextPart(StrictModel):
     type: Literal["text"]
     text: Text
 
 
-class Message(Strict):
-    """One turn of a chat; what an assistant's turn of OpenAI's holds besides must be empty."""
+class ChatMessage(StrictModel):
+    """One message of a chat; OpenAI's other fields of a message must be empty."""
 
     role: Literal["system", "developer", "user", "assistant"]
     content: Text | Annotated[list[TextPart], Field(min_length=1, max_length=64)]
@@ -99,22 +107,22 @@ class Message(Strict):
     tool_calls: Annotated[list[Any], Field(max_length=0)] | None = None
 
     def plain(self) -> dict[str, str]:
-        """As chat templates know it."""
+        """The message as chat templates read it."""
         role = "system" if self.role == "developer" else self.role
         if isinstance(self.content, str):
             return {"role": role, "content": self.content}
         return {"role": role, "content": "".join(part.text for part in self.content)}
 
 
-class PlainFormat(Strict):
+class PlainFormat(StrictModel):
     type: Literal["text"]
 
 
-class ChatRequest(Common):
-    """A chat to be answered, or with `infill` one whose masks are filled."""
+class ChatRequest(CommonFields):
+    """A chat to answer, or with `infill` a chat whose masks are filled."""
 
-    messages: Annotated[list[Message], Field(min_length=1, max_length=256)]
-    max_completion_tokens: Count | None = Field(None, description="the same as length")
+    messages: Annotated[list[ChatMessage], Field(min_length=1, max_length=256)]
+    max_completion_tokens: Count | None = Field(None, description="same as `length`")
     reasoning_effort: str | None = Field(None, max_length=64)
     verbosity: str | None = Field(None, max_length=64)
 
@@ -139,8 +147,8 @@ class ChatRequest(Common):
         }
 
 
-class CompletionRequest(Common):
-    """A text, or several, to be continued as they are, or with `infill` filled."""
+class CompletionRequest(CommonFields):
+    """Texts to continue, or with `infill` texts whose masks are filled."""
 
     prompt: Text | Annotated[list[Text], Field(min_length=1, max_length=128)]
 

@@ -1,132 +1,128 @@
-"""What the routes share: the model's engine, its metrics and the traces that are kept."""
+"""One model behind HTTP: its engine, metrics and traces, shared by all routes."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import Any
 
 from unmask.models.denoiser import Denoiser
-from unmask.server.choices import Choice, Ending, choices_of
-from unmask.server.engine import Engine
+from unmask.server.choices import Choice, choices_of
+from unmask.server.engine import Closing, Engine, Full
 from unmask.server.errors import ApiError
 from unmask.server.metrics import Metrics
-from unmask.server.prepare import Prepared, Served, prepare
+from unmask.server.prepare import PreparedRequest, ServedModel, prepare
 from unmask.server.schema import ChatRequest, CompletionRequest
-from unmask.server.tasks import Closing, Full, Outcome
-from unmask.server.traces import Begin, Elsewhere, TraceStore, nowhere
-
-T = TypeVar("T")
-DOWN = "the server is going down; ask again, or ask another"
+from unmask.server.traces import BeginTrace, TraceElsewhere, TraceStore, nowhere
 
 
 class Service:
     """One model behind HTTP.
 
     Args:
-        served: the model as requests see it.
-        model: what decodes.
+        served: the model's description, defaults and limits.
+        model: the model that decodes.
         batch_size: rows that decode at once.
         queue_size: rows that may wait.
-        begin_trace: opens the trace of a request; None: requests cannot ask for one.
+        begin_trace: opens the trace of a row; None: requests cannot ask for traces.
     """
 
     def __init__(
         self,
-        served: Served,
+        served: ServedModel,
         model: Denoiser,
         batch_size: int = 8,
         queue_size: int = 64,
-        begin_trace: Begin | None = None,
+        begin_trace: BeginTrace | None = None,
     ) -> None:
         self.served = served
         self.engine = Engine(model, batch_size, queue_size, served.limits.forwards)
         self.begin_trace, self.traces = begin_trace, TraceStore()
-        self.trace_elsewhere: Elsewhere = nowhere
+        self.trace_elsewhere: TraceElsewhere = nowhere
         self.metrics = Metrics(self.engine, self.traces)
         self.created = int(time.time())
-        self._reader = ThreadPoolExecutor(1, "unmask-prepare")  # so that tokenizing stops nobody
+        self._prepare = ThreadPoolExecutor(1, "unmask-prepare")  # tokenizing blocks a thread
         self._deadline: float | None = None
 
     def start(self) -> None:
-        """Begin to decode."""
+        """Start decoding."""
         self.engine.start()
 
     def stop(self) -> None:
-        """End for good; whoever still waits was told before, or never will be."""
+        """Stop decoding; rows that are left get no outcome."""
         self.engine.stop()
-        self._reader.shutdown(cancel_futures=True)
+        self._prepare.shutdown(cancel_futures=True)
 
-    # Going down
+    # Shutting down
 
     def close(self, grace: float) -> None:
-        """Take nothing new, and give what is here so many seconds."""
+        """Take no new requests, and let the others finish within `grace` seconds."""
         self.engine.close()
         self._deadline = time.monotonic() + grace
 
     def closed(self) -> bool:
-        """Whether nothing is left; past the deadline, what is left is told so first."""
+        """Whether all rows have ended; past the deadline, ends those that are left."""
         if self._deadline is None:
             return False
         if time.monotonic() > self._deadline:
-            self.engine.abort(self._down())
+            self.engine.abort(self._closing())
         return self.engine.idle
 
-    def _down(self) -> ApiError:
-        return ApiError(503, DOWN, code="closing", retry_after=5)
+    def _closing(self) -> ApiError:
+        message = "the server is shutting down; try again later, or use another server"
+        return ApiError(503, message, code="closing", retry_after=5)
 
     # Requests
 
-    async def prepare(self, body: ChatRequest | CompletionRequest) -> Prepared:
-        """Read a request, beside the event loop; refuses at once where there is no place."""
+    async def submit(
+        self, body: ChatRequest | CompletionRequest
+    ) -> tuple[PreparedRequest, list[Choice]]:
+        """Prepare a request outside the event loop and queue all of its choices, or refuse it."""
         self._check_open()
         if self.engine.room < 1:
             raise self._full()
         if body.trace and self.begin_trace is None:
             raise ApiError(400, "this server keeps no traces", param="trace")
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._reader, prepare, self.served, body)
-
-    def submit(self, prepared: Prepared, frames: bool, trace: bool) -> list[Choice]:
-        """Queue all choices of a request, or refuse them."""
-        begin = self.begin_trace if trace else None
-        choices = choices_of(self.served.shape, prepared, frames, begin, self.traces)
+        prepared = await loop.run_in_executor(self._prepare, prepare, self.served, body)
+        begin_trace = self.begin_trace if body.trace else None
+        shape, streamed = self.served.shape, bool(body.stream)
+        choices = choices_of(shape, prepared, streamed, begin_trace, self.traces)
         try:
-            self.engine.submit([choice.task for choice in choices])
+            self.engine.submit(choices)
         except (Full, Closing) as error:
-            self._give_up_traces(choices)
+            self._discard_traces(choices)
             if isinstance(error, Full):
                 raise self._full() from None
             self._check_open()
             raise
-        return choices
+        return prepared, choices
 
     def _check_open(self) -> None:
         if self.engine.broken:
-            raise ApiError(503, "the engine has failed; start the server anew", code="failed")
+            raise ApiError(503, "the engine failed; restart the server", code="failed")
         if self.engine.closing:
-            raise self._down()
+            raise self._closing()
 
     def cancel(self, choices: list[Choice]) -> None:
-        """Free the rows of a request that nobody waits for."""
-        self.engine.cancel([choice.task for choice in choices])
-        self._give_up_traces(choices)
+        """Free the rows of a request that is over or whose client left."""
+        self.engine.cancel(choices)
+        self._discard_traces(choices)
 
-    def _give_up_traces(self, choices: list[Choice]) -> None:
-        """Let go of traces that will never be whole."""
+    def _discard_traces(self, choices: list[Choice]) -> None:
+        """Discard the traces of rows that did not finish."""
         for choice in choices:
-            if choice.sheet is not None and not choice.sheet.whole:
-                self.traces.close(choice.sheet)
+            if choice.trace_buffer is not None and not choice.trace_buffer.whole:
+                self.traces.close(choice.trace_buffer)
 
     def _full(self) -> ApiError:
         seconds = self.engine.retry_after()
-        message = f"all places are taken; try again in {seconds} s"
+        message = f"the queue is full; try again in {seconds} s"
         return ApiError(429, message, code="queue_full", retry_after=seconds)
 
     def health(self) -> dict[str, Any]:
-        """How it goes."""
+        """The status, and how many rows decode and wait."""
         engine = self.engine
         status = "failed" if engine.broken else "closing" if engine.closing else "ok"
         return {
@@ -137,25 +133,3 @@ class Service:
             "batch_size": engine.batch_size,
             "queue_size": engine.queue_size,
         }
-
-
-async def endings_of(choices: list[Choice]) -> list[Ending]:
-    """Wait for all choices of a request; the first that fails fails it."""
-    endings: dict[int, Ending] = {}
-    while len(endings) < len(choices):
-        for index, news in (await choices[0].mailbox.take()).items():
-            assert isinstance(news, Outcome), "frames were not asked for"
-            endings[index] = choices[index].ending(news)
-    return [endings[index] for index in sorted(endings)]
-
-
-async def unless(leaving: Awaitable[None], work: Awaitable[T]) -> T | None:
-    """What the work gives, or None if the other thing happens first."""
-    tasks = [asyncio.ensure_future(work), asyncio.ensure_future(leaving)]
-    try:
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        return tasks[0].result() if tasks[0].done() else None
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,4 +1,4 @@
-"""The whole canvas after a step, for those who want to watch: `"diffusing": true`."""
+"""Draws the whole canvas after each step, for requests with `"diffusing": true`."""
 
 from __future__ import annotations
 
@@ -6,46 +6,46 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import Any
 
-from unmask.server.reader import HALF, Frame, Reader
+from unmask.text.settled import HALF, RowCanvas, TextReader
 
 MASK = "·"  # one masked position in a snapshot, as `unmask run --watch` draws it
-LONGEST = 4  # bytes of a character, so tokens that may share one
+LONGEST = 4  # bytes of a character, so at most four tokens share one
 
 
 class Snapshots:
-    """Draws the frames of one row, each against the one that was drawn before."""
+    """Draws the canvases of one row; each is compared with the one drawn before."""
 
-    def __init__(self, reader: Reader, canvas: list[int]) -> None:
+    def __init__(self, reader: TextReader, canvas: list[int]) -> None:
         self.reader = reader
         self._given = [token != reader.spec.mask_id for token in canvas]
         self._before = canvas
 
-    def progress(self, frame: Frame) -> float:
-        """The share of the positions to fill that are filled."""
+    def progress(self, canvas: RowCanvas) -> float:
+        """The share of the masks that are filled, 0..1."""
         mask, total = self.reader.spec.mask_id, self._given.count(False)
-        return round(1 - frame.ids.count(mask) / total, 4)
+        return round(1 - canvas.ids.count(mask) / total, 4)
 
-    def text(self, frame: Frame) -> str:
-        """The canvas as text, a sign for each mask; a continuation up to its first end token."""
-        ids = frame.ids[self.reader.first : self.reader.last]
-        stops = () if self.reader.infill else self.reader.spec.stop_ids
-        end = next((place for place, token in enumerate(ids) if token in stops), len(ids))
+    def text(self, canvas: RowCanvas) -> str:
+        """The canvas as text, `·` for each mask; a continuation ends before its first end token."""
+        ids = canvas.ids[self.reader.span.first : self.reader.span.last]
+        ends = self.reader.span.stop_ids
+        end = next((place for place, token in enumerate(ids) if token in ends), len(ids))
         mask, parts = self.reader.spec.mask_id, []
         for masked, group in groupby(ids[:end], key=lambda token: token == mask):
             run = list(group)
             parts.append(MASK * len(run) if masked else self._decoded(run))
         return "".join(parts)
 
-    def cells(self, frame: Frame) -> list[dict[str, Any]]:
-        """Every position with its text and state; what is new is so since the last call."""
-        first, last = self.reader.first, self.reader.last
-        states = [self._state(frame, place) for place in range(first, last)]
-        self._before = frame.ids
-        texts = self._texts(frame.ids[first:last])
+    def cells(self, canvas: RowCanvas) -> list[dict[str, Any]]:
+        """Every position with its text and state; `new` means committed since the last call."""
+        first, last = self.reader.span.first, self.reader.span.last
+        states = [self._state(canvas, place) for place in range(first, last)]
+        self._before = canvas.ids
+        texts = self._texts(canvas.ids[first:last])
         return [{"text": t, "state": s} for t, s in zip(texts, states, strict=True)]
 
-    def _state(self, frame: Frame, place: int) -> str:
-        token, spec = frame.ids[place], self.reader.spec
+    def _state(self, canvas: RowCanvas, place: int) -> str:
+        token, spec = canvas.ids[place], self.reader.spec
         if self._given[place]:
             return "given"
         if token == spec.mask_id:
@@ -55,7 +55,7 @@ class Snapshots:
         return "committed" if self._before[place] == token else "new"
 
     def _texts(self, ids: list[int]) -> Iterator[str]:
-        """The text of each token; a character of several tokens stands at the first of them."""
+        """The text of each token; the first token of a character has all of it."""
         place = 0
         while place < len(ids):
             text, size = self._whole(ids, place)
@@ -63,7 +63,7 @@ class Snapshots:
             place += size
 
     def _whole(self, ids: list[int], place: int) -> tuple[str, int]:
-        """The text from this token on, and how many tokens it takes to end with a character."""
+        """The text from this token to the end of its last character, and its number of tokens."""
         hidden = {self.reader.spec.mask_id, *self.reader.spec.stop_ids}
         alone = "" if ids[place] in hidden else self._decoded(ids[place : place + 1])
         if not alone.endswith(HALF):

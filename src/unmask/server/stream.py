@@ -1,25 +1,25 @@
-"""Server-sent events: the final text as it grows, or the whole canvas at each step."""
+"""Server-sent events: the settled text as it grows, or the whole canvas after each step."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Iterator
-from typing import Any
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from typing import Any, TypeVar
 
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from unmask.server.choices import Choice, Ending
-from unmask.server.engine import LOG
+from unmask.server.engine import LOG, RowOutcome
 from unmask.server.errors import ApiError, failed_row
-from unmask.server.reader import Frame
 from unmask.server.replies import Reply
 from unmask.server.snapshots import Snapshots
-from unmask.server.tasks import Outcome
+from unmask.text.settled import RowCanvas
 
 DONE = b"data: [DONE]\n\n"
-GONE = "unmask.gone"  # in a request's scope, once its client has left
+GONE = "unmask.gone"  # set in a request's scope when its client leaves early
+T = TypeVar("T")
 
 
 def event(content: dict[str, Any]) -> bytes:
@@ -27,15 +27,15 @@ def event(content: dict[str, Any]) -> bytes:
     return b"data: " + json.dumps(content, ensure_ascii=False).encode() + b"\n\n"
 
 
-class Deltas:
-    """The pieces of one choice's text; joined, they are the text of the whole response."""
+class TextDeltas:
+    """The chunks of one choice's text; joined, they are the text of the whole response."""
 
     def __init__(self, choice: Choice, reply: Reply) -> None:
         self.choice, self.reply = choice, reply
         self._sent = ""
 
-    def of_frame(self, frame: Frame) -> Iterator[dict[str, Any]]:
-        yield from self._grown(self.choice.reader.final(frame).text)
+    def of_canvas(self, canvas: RowCanvas) -> Iterator[dict[str, Any]]:
+        yield from self._grown(self.choice.reader.settled(canvas).text)
 
     def of_ending(self, ending: Ending) -> Iterator[dict[str, Any]]:
         assert ending.text.startswith(self._sent), "text was sent that is not in the answer"
@@ -43,26 +43,26 @@ class Deltas:
         yield self.reply.chunk(self.choice.index, None, ending)
 
     def _grown(self, text: str) -> Iterator[dict[str, Any]]:
-        """What is new; a row that began again says first what was sent already."""
+        """The text that was not sent; a row that starts again first repeats what was sent."""
         if len(text) > len(self._sent) and text.startswith(self._sent):
             yield self.reply.chunk(self.choice.index, text[len(self._sent) :])
             self._sent = text
 
 
-class Canvases:
-    """The canvas of one choice after each step; every content replaces the one before."""
+class CanvasChunks:
+    """A chunk with the canvas of one choice after each step; each replaces the one before."""
 
     def __init__(self, choice: Choice, reply: Reply) -> None:
         self.choice, self.reply = choice, reply
         self._snapshots = Snapshots(choice.reader, choice.request.canvas.tolist())
 
-    def of_frame(self, frame: Frame) -> Iterator[dict[str, Any]]:
-        shots, done = self._snapshots, {"step": frame.forward, "forward": frame.forward}
+    def of_canvas(self, canvas: RowCanvas) -> Iterator[dict[str, Any]]:
+        snapshots, count = self._snapshots, {"step": canvas.forward, "forward": canvas.forward}
         yield self.reply.chunk(
             self.choice.index,
-            shots.text(frame),
-            diffusion_meta=_meta(shots.progress(frame)),
-            unmask={**done, "cells": shots.cells(frame)},
+            snapshots.text(canvas),
+            diffusion_meta=_meta(snapshots.progress(canvas)),
+            unmask={**count, "cells": snapshots.cells(canvas)},
         )
 
     def of_ending(self, ending: Ending) -> Iterator[dict[str, Any]]:
@@ -74,30 +74,36 @@ def _meta(progress: float) -> dict[str, Any]:
 
 
 async def events(
-    choices: list[Choice], reply: Reply, diffusing: bool, usage: bool, first: Callable[[], None]
+    choices: list[Choice],
+    reply: Reply,
+    diffusing: bool,
+    usage: bool,
+    first_text: Callable[[], None],
 ) -> AsyncIterator[bytes]:
-    """Everything that is sent; `first` is called with the first text."""
-    form = Canvases if diffusing else Deltas
+    """All events of a streamed response; calls `first_text` before the first text."""
+    form = CanvasChunks if diffusing else TextDeltas
     forms = [form(choice, reply) for choice in choices]
     endings: dict[int, Ending] = {}
-    rest = {"usage": None} if usage else {}
+    rest, begun = {"usage": None} if usage else {}, False
     for choice in choices:
-        trace = None if choice.sheet is None else choice.sheet.name
+        trace = None if choice.trace_buffer is None else choice.trace_buffer.name
         yield event({**reply.opening(choice.index, trace), **rest})
     try:
         while len(endings) < len(choices):
             for index, news in (await choices[0].mailbox.take()).items():
-                if isinstance(news, Outcome):
+                if isinstance(news, RowOutcome):
                     endings[index] = choices[index].ending(news)
                     chunks = forms[index].of_ending(endings[index])
                 else:
-                    chunks = forms[index].of_frame(news)
+                    chunks = forms[index].of_canvas(news)
                 for chunk in chunks:
-                    first()
+                    if not begun:
+                        first_text()
+                        begun = True
                     yield event({**chunk, **rest})
-    except Exception as error:  # a connection is never cut without a word
+    except Exception as error:  # the client gets the error as the last event
         if not isinstance(error, ApiError):
-            LOG.error("a stream has failed", exc_info=error)
+            LOG.error("a stream failed", exc_info=error)
         yield event(failed_row(error).body)
         return
     if usage:
@@ -106,7 +112,7 @@ async def events(
 
 
 class EventStream(Response):
-    """Sends events as they come. When the client leaves, or at the end, `close` is called."""
+    """Sends events as they come; calls `close` at the end, or when the client leaves."""
 
     media_type = "text/event-stream"
 
@@ -116,19 +122,10 @@ class EventStream(Response):
         self._stream, self._close = stream, close
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        sending = asyncio.ensure_future(self._send(send))
-        leaving = asyncio.ensure_future(gone(receive))
         try:
-            await asyncio.wait({sending, leaving}, return_when=asyncio.FIRST_COMPLETED)
-            if sending.done():
-                sending.result()
-            else:
-                scope[GONE] = True
+            await unless_gone(scope, receive, self._send(send))
         finally:
             self._close()
-            sending.cancel()
-            leaving.cancel()
-            await asyncio.gather(sending, leaving, return_exceptions=True)
 
     async def _send(self, send: Send) -> None:
         head = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
@@ -138,7 +135,22 @@ class EventStream(Response):
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
-async def gone(receive: Receive) -> None:
-    """Wait until the client has left; its body was read before."""
+async def unless_gone(scope: Scope, receive: Receive, work: Coroutine[Any, Any, T]) -> T | None:
+    """The result of `work`; None, with GONE set in the scope, if the client leaves first."""
+    working, leaving = asyncio.ensure_future(work), asyncio.ensure_future(_gone(receive))
+    try:
+        await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        if working.done():
+            return working.result()
+        scope[GONE] = True
+        return None
+    finally:
+        working.cancel()
+        leaving.cancel()
+        await asyncio.gather(working, leaving, return_exceptions=True)
+
+
+async def _gone(receive: Receive) -> None:
+    """Wait until the client leaves; its body was read before."""
     while (await receive())["type"] != "http.disconnect":
         pass

@@ -1,4 +1,4 @@
-"""Traces of requests that asked for one: written as they decode, kept while there is room."""
+"""Traces of requests that set `trace`: written while they decode, kept while there is room."""
 
 from __future__ import annotations
 
@@ -16,35 +16,35 @@ from unmask.trace import Tracer
 from unmask.trace.recording.record import text_of
 
 MEDIA_TYPE, SUFFIX = "application/gzip", ".trace"
-POLL = 0.05  # seconds between two looks at a trace that is being written
+POLL = 0.05  # seconds between two reads of a growing trace
 
-Begin = Callable[[BinaryIO, Request], Tracer]
-Elsewhere = Callable[[str], Awaitable[AsyncIterator[bytes] | None]]  # a trace that is not here
+BeginTrace = Callable[[BinaryIO, Request], Tracer]
+TraceElsewhere = Callable[[str], Awaitable[AsyncIterator[bytes] | None]]  # of another replica
 
 
 async def nowhere(name: str) -> None:
-    """One server alone: what it does not have is lost."""
+    """Find no trace: a single server has no replicas."""
 
 
 class TooLong(Exception):  # noqa: N818
-    """A trace that outgrows its share."""
+    """A trace is larger than one trace may be."""
 
 
-class Piece(NamedTuple):
-    """A part of a trace, from a place on."""
+class TracePiece(NamedTuple):
+    """The bytes of a trace from one place to its present end."""
 
     edition: int
     data: bytes
-    over: bool  # nothing comes after it
+    over: bool  # no bytes follow
 
 
-class Sheet(BytesIO):
-    """A trace in memory that does not grow beyond its size, and can be read while it grows."""
+class TraceBuffer(BytesIO):
+    """A trace in memory, of at most `most` bytes, which can be read while it grows."""
 
     def __init__(self, name: str, most: int) -> None:
         super().__init__()
         self.name, self.most = name, most
-        self.edition = 0  # a row that begins again writes its trace anew
+        self.edition = 0  # goes up when a row starts again and its trace is written anew
         self.whole = self.gone = False
 
     def write(self, data: bytes) -> int:  # type: ignore[override]
@@ -53,35 +53,35 @@ class Sheet(BytesIO):
         return super().write(data)
 
     def begin_again(self) -> None:
-        """Forget what was written; who was reading it is left with a part."""
+        """Discard the bytes; readers of the old trace end early."""
         self.edition += 1
         self.seek(0)
         self.truncate(0)
 
     def give_up(self) -> None:
-        """Nothing more will be written, and nothing is worth keeping."""
+        """Discard an unfinished trace for good."""
         if not self.whole:
             self.gone = True
             self.begin_again()
 
-    def piece(self, place: int) -> Piece:
-        """What is written from a place on."""
-        over, edition = self.whole or self.gone, self.edition  # first: nothing may follow the last
-        return Piece(edition, self.getvalue()[place:], over)
+    def piece(self, place: int) -> TracePiece:
+        """The bytes from a place on."""
+        over, edition = self.whole or self.gone, self.edition  # read before the bytes
+        return TracePiece(edition, self.getvalue()[place:], over)
 
     def follow(self) -> AsyncIterator[bytes]:
-        """What is written and what will be, until the run is over."""
+        """All bytes as they are written, until the row ends."""
 
-        async def look(place: int) -> Piece:
+        async def look(place: int) -> TracePiece:
             return self.piece(place)
 
         return followed(look, POLL)
 
 
 async def followed(
-    look: Callable[[int], Awaitable[Piece | None]], every: float
+    look: Callable[[int], Awaitable[TracePiece | None]], every: float
 ) -> AsyncIterator[bytes]:
-    """A trace as it grows; who writes it may be elsewhere. It ends early where it begins again."""
+    """A trace as it grows, read piece by piece; it ends early if its row starts again."""
     piece, place = await look(0), 0
     edition = None if piece is None else piece.edition
     while piece is not None and piece.edition == edition:
@@ -95,69 +95,71 @@ async def followed(
 
 
 class TraceStore:
-    """The latest traces by their name; of finished ones, those unread for longest go first."""
+    """The latest traces by name; makes room by dropping the least recently read finished ones."""
 
     def __init__(self, most_bytes: int = 2**26, most_bytes_each: int = 2**24) -> None:
         self.most_bytes, self.most_bytes_each = most_bytes, most_bytes_each
-        self._kept: OrderedDict[str, Sheet] = OrderedDict()
+        self._kept: OrderedDict[str, TraceBuffer] = OrderedDict()
         self._lock = Lock()
 
     @property
     def size(self) -> int:
-        """Bytes that are kept."""
+        """Bytes of all kept traces."""
         with self._lock:
             return self._size()
 
     def _size(self) -> int:
-        return sum(len(sheet.getbuffer()) for sheet in self._kept.values())
+        return sum(len(buffer.getbuffer()) for buffer in self._kept.values())
 
-    def open(self) -> Sheet:
-        """A sheet for one more trace, known by its name at once."""
-        sheet = Sheet(secrets.token_urlsafe(16), self.most_bytes_each)
+    def open(self) -> TraceBuffer:
+        """An empty trace with a new name."""
+        buffer = TraceBuffer(secrets.token_urlsafe(16), self.most_bytes_each)
         with self._lock:
-            self._kept[sheet.name] = sheet
-        return sheet
+            self._kept[buffer.name] = buffer
+        return buffer
 
-    def close(self, sheet: Sheet) -> None:
-        """A trace is whole, or it was given up; what there is no room for goes."""
+    def close(self, buffer: TraceBuffer) -> None:
+        """Keep a whole trace and make room for it; drop one that is not whole."""
         with self._lock:
-            if not sheet.whole:
-                sheet.give_up()
-                self._kept.pop(sheet.name, None)
+            if not buffer.whole:
+                buffer.give_up()
+                self._kept.pop(buffer.name, None)
                 return
             size = self._size()
-            for old in [sheet for sheet in self._kept.values() if sheet.whole]:
+            for old in [buffer for buffer in self._kept.values() if buffer.whole]:
                 if size <= self.most_bytes:
                     return
                 size -= len(old.getbuffer())
                 del self._kept[old.name]
 
-    def get(self, name: str) -> Sheet | None:
-        """A trace that is still kept."""
+    def get(self, name: str) -> TraceBuffer | None:
+        """The trace of that name, if it is still kept."""
         with self._lock:
-            sheet = self._kept.get(name)
-            if sheet is not None:
+            buffer = self._kept.get(name)
+            if buffer is not None:
                 self._kept.move_to_end(name)
-            return sheet
+            return buffer
 
 
-class Tracing:
-    """The listener of one row: writes its trace."""
+class RowTrace:
+    """Writes the trace of one row into its buffer."""
 
-    def __init__(self, begin: Begin, request: Request, sheet: Sheet, store: TraceStore) -> None:
-        self._sheet, self._store = sheet, store
+    def __init__(
+        self, begin: BeginTrace, request: Request, buffer: TraceBuffer, store: TraceStore
+    ) -> None:
+        self._buffer, self._store = buffer, store
         self._too_long = False
-        if sheet.tell():
-            sheet.begin_again()
-        self._tracer = begin(sheet, request)
+        if buffer.tell():
+            buffer.begin_again()
+        self._tracer = begin(buffer, request)
 
     def see(self, step: Step, row: int) -> None:
         self._write(lambda: self._tracer.see(step, row))
 
     def close(self, result: Result | None) -> None:
         self._write(lambda: self._finish(result))
-        self._sheet.whole = not self._too_long
-        self._store.close(self._sheet)
+        self._buffer.whole = not self._too_long
+        self._store.close(self._buffer)
 
     def _finish(self, result: Result | None) -> None:
         tracer = self._tracer
@@ -168,6 +170,6 @@ class Tracing:
         try:
             if not self._too_long:
                 act()
-        except TooLong:  # the answer goes on without it
+        except TooLong:  # the row goes on without its trace
             self._too_long = True
-            self._sheet.begin_again()
+            self._buffer.begin_again()

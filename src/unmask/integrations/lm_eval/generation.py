@@ -10,7 +10,7 @@ from unmask.decoding.request import Request
 from unmask.decoding.results import Step
 from unmask.models.denoiser import Denoiser
 from unmask.models.tokenizer import Tokenizer
-from unmask.server.reader import Frame, Reader
+from unmask.text.settled import RowCanvas, TextReader
 
 
 class GeneratedText(str):
@@ -44,11 +44,11 @@ def generations(
     A row leaves the batch when its settled text holds one of its stop strings. Later steps could
     only change what comes after that string, so the text is the same as after a full decode.
     """
-    batch, readers, admitted = Batch(model), dict[int, Reader](), 0
+    batch, readers, admitted = Batch(model), dict[int, TextReader](), 0
     while admitted < len(texts) or len(batch):
         while admitted < len(texts) and len(batch) < batch_size:
             request, until = texts[admitted]
-            readers[batch.admit(request)] = Reader(tokenizer, model.spec, request, until)
+            readers[batch.admit(request)] = TextReader(tokenizer, model.spec, request, until)
             admitted += 1
         for step in batch.step():
             for result in step.finished:
@@ -60,14 +60,14 @@ def generations(
                 yield key, text
 
 
-def _stopped(step: Step, readers: Mapping[int, Reader]) -> list[tuple[int, GeneratedText]]:
+def _stopped(step: Step, readers: Mapping[int, TextReader]) -> list[tuple[int, GeneratedText]]:
     """The unfinished rows whose settled text already holds a stop string."""
     stopped = []
     for row, key in enumerate(step.keys):
         reader = readers.get(key)  # finished rows have none
         if reader is not None and reader.stops:
-            frame = Frame.of(step, row)
-            reading = reader.final(frame)
+            canvas = RowCanvas.of(step, row)
+            reading = reader.settled(canvas)
             if reading.stopped:
-                stopped.append((key, GeneratedText(reading.text, frame.forward, reading.tokens)))
+                stopped.append((key, GeneratedText(reading.text, canvas.forward, reading.tokens)))
     return stopped

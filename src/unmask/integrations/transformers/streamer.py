@@ -49,7 +49,7 @@ class Streamed:
         if self.streamer is None:
             return
         canvas = step.tokens[0, : int(step.lengths[0])].tolist()
-        final, ended = self.span.final(canvas, int(step.start[0]))
+        final, ended = self.span.settled(canvas, int(step.start[0]))
         self._put(final)
         if not ended and hasattr(self.streamer, "put_draft"):
             draft = self._draft(step)
