@@ -87,9 +87,8 @@ def test_a_rule_that_looks_at_d_by_itself_is_named():
 
 def test_a_limit_that_forced_it_is_named():
     trace = trace_of("confidence | threshold(0.9) | floor(2)", RASH)
-    assert (
-        "floor(2) required more than the 1 that threshold(0.9) chose; it was 2nd"
-        in (story(trace, 1))
+    assert "floor(2) required more than the 1 that threshold(0.9) chose; it was 2nd" in (
+        story(trace, 1)
     )
 
 
