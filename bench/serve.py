@@ -1,7 +1,7 @@
-"""Many clients at once on the embedded model: errors, latency, memory, exactness, rows left behind.
+"""Load test of the server on the embedded model: errors, latency, memory, exactness, rows left.
 
-A tenth of the clients' requests are killed in the middle. Every answer that arrives is compared
-with the same request asked alone before.
+The clients break off a tenth of their requests. Every answer is compared with the answer to the
+same request sent alone.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ KINDS = ("whole", "stream", "diffusing")
 
 
 @dataclass
-class Tally:
-    """What the clients saw."""
+class LoadTally:
+    """Counts of all clients."""
 
     statuses: Counter[str] = field(default_factory=Counter)
     wrong: list[str] = field(default_factory=list)
@@ -46,17 +46,17 @@ class Tally:
     memory: list[int] = field(default_factory=list)  # every second
 
 
-class Server:
-    """`unmask serve` in a process of its own."""
+class ServerProcess:
+    """`unmask serve` in its own process."""
 
     def __init__(self, batch_size: int, queue: int) -> None:
         command = [sys.executable, "-m", "unmask", "serve", "--port", "0"]
         command += ["--batch-size", str(batch_size), "--queue", str(queue)]
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         assert self.process.stderr is not None
-        found = re.search(r":(\d+)\s*$", self.process.stderr.readline())
-        assert found, "the server did not start"
-        self.port = int(found[1])
+        port = re.search(r":(\d+)\s*$", self.process.stderr.readline())
+        assert port, "the server did not start"
+        self.port = int(port[1])
 
     def memory(self) -> int:
         """Resident bytes."""
@@ -64,16 +64,16 @@ class Server:
         return int(re.search(r"VmRSS:\s+(\d+)", status)[1]) * 1024  # type: ignore[index]
 
     def stop(self) -> tuple[int, str]:
-        """End it as an operator does; its exit code and what it complained of."""
+        """Terminate the server; returns its exit code and its output on stderr."""
         self.process.terminate()
-        _, said = self.process.communicate(timeout=60)
-        return self.process.returncode, said
+        _, stderr = self.process.communicate(timeout=60)
+        return self.process.returncode, stderr
 
 
 async def ask(
     port: int, body: dict[str, Any], kill_after: float | None = None
 ) -> tuple[int, bytes, int]:
-    """One request on a connection of its own: status, body, Retry-After; (0, ...) if killed."""
+    """Send one request on a new connection: status, body, Retry-After; (0, ...) if killed."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     try:
         data = json.dumps(body).encode()
@@ -88,10 +88,10 @@ async def ask(
         pieces = []
         while chunk := await reader.read(65536):
             pieces.append(chunk)
-        found = re.search(r"retry-after: (\d+)", top)
+        retry = re.search(r"retry-after: (\d+)", top)
         raw = b"".join(pieces)
         text = _unchunked(raw) if "transfer-encoding: chunked" in top else raw
-        return int(top.split()[1]), text, int(found[1]) if found else 0
+        return int(top.split()[1]), text, int(retry[1]) if retry else 0
     finally:
         writer.close()
 
@@ -109,10 +109,9 @@ def _unchunked(raw: bytes) -> bytes:
 
 
 def answer_of(kind: str, data: bytes) -> tuple[str, int, str]:
-    """Text, NFE and finish reason, however they were sent."""
+    """Text, NFE and finish reason of a response of that kind."""
     if kind == "whole":
-        found = json.loads(data)
-        (choice,) = found["choices"]
+        (choice,) = json.loads(data)["choices"]
         return choice["message"]["content"], choice["unmask"]["nfe"], choice["finish_reason"]
     *events, done, rest = data.decode().split("\n\n")
     assert (done, rest) == ("data: [DONE]", ""), data[-300:]
@@ -124,16 +123,16 @@ def answer_of(kind: str, data: bytes) -> tuple[str, int, str]:
 
 
 def body_of(number: int, kind: str) -> dict[str, Any]:
-    """The request of that number."""
+    """Request number `number`."""
     prompt, way = PROMPTS[number % len(PROMPTS)], WAYS[number // len(PROMPTS)]
     body = {"messages": [{"role": "user", "content": prompt}], **way}
     return body | ({} if kind == "whole" else {"stream": True, "diffusing": kind == "diffusing"})
 
 
 async def client(
-    port: int, expected: list[Any], end: float, tally: Tally, dice: random.Random
+    port: int, expected: list[Any], end: float, tally: LoadTally, dice: random.Random
 ) -> None:
-    """Asks one thing after another; waits as long as a 429 says."""
+    """Send one request after another; wait as long as a 429 says."""
     while time.perf_counter() < end:
         number, kind = dice.randrange(len(expected)), dice.choice(KINDS)
         kill = dice.uniform(0.0, 1.5) if dice.random() < 0.1 else None
@@ -155,8 +154,8 @@ async def client(
             await asyncio.sleep(wait * dice.uniform(1.0, 1.5))
 
 
-async def watch(server: Server, end: float, tally: Tally) -> None:
-    """Memory every second."""
+async def watch(server: ServerProcess, end: float, tally: LoadTally) -> None:
+    """Record the server's memory every second."""
     while time.perf_counter() < end:
         tally.memory.append(server.memory())
         await asyncio.sleep(1)
@@ -167,15 +166,15 @@ async def health(port: int) -> dict[str, Any]:
     writer.write(b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
     data = await reader.read()
     writer.close()
-    found: dict[str, Any] = json.loads(data.partition(b"\r\n\r\n")[2])
-    return found
+    counts: dict[str, Any] = json.loads(data.partition(b"\r\n\r\n")[2])
+    return counts
 
 
 async def load(
-    server: Server, clients: int, seconds: float, seed: int
-) -> tuple[Tally, dict[str, Any]]:
-    """The whole test against a running server."""
-    count, tally = len(PROMPTS) * len(WAYS), Tally()
+    server: ServerProcess, clients: int, seconds: float, seed: int
+) -> tuple[LoadTally, dict[str, Any]]:
+    """Run the whole test against a running server."""
+    count, tally = len(PROMPTS) * len(WAYS), LoadTally()
     expected = []
     for number in range(count):
         status, data, _ = await ask(server.port, body_of(number, "whole"))
@@ -186,7 +185,7 @@ async def load(
     work = [client(server.port, expected, end, tally, die) for die in dice]
     await asyncio.gather(watch(server, end, tally), *work)
     left: dict[str, Any] = {}
-    for _ in range(200):  # what was killed last is noticed a moment later
+    for _ in range(200):  # the server notices the last broken requests a moment later
         left = await health(server.port)
         if not left["rows"] and not left["waiting"]:
             break
@@ -199,8 +198,8 @@ def quantile(values: list[float], share: float) -> float:
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else float("nan")
 
 
-def report(tally: Tally, left: dict[str, Any], options: argparse.Namespace) -> dict[str, Any]:
-    """What was seen, as figures."""
+def report(tally: LoadTally, left: dict[str, Any], options: argparse.Namespace) -> dict[str, Any]:
+    """The results of the test."""
     sizes = [round(size / 1e6, 1) for size in tally.memory]
     return {
         "clients": options.clients,
@@ -223,7 +222,7 @@ def report(tally: Tally, left: dict[str, Any], options: argparse.Namespace) -> d
 
 
 def main() -> None:
-    """Print a table and JSON; exit 1 unless all is as it must be."""
+    """Print a table and JSON; exit 1 if any answer or status is wrong."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--clients", type=int, default=200)
     parser.add_argument("--seconds", type=float, default=60.0)
@@ -231,19 +230,19 @@ def main() -> None:
     parser.add_argument("--queue", type=int, default=64)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
-    server = Server(options.batch_size, options.queue)
+    server = ServerProcess(options.batch_size, options.queue)
     try:
         tally, left = asyncio.run(load(server, options.clients, options.seconds, options.seed))
     finally:
-        code, said = server.stop()
-    found = {**report(tally, left, options), "exit_code": code, "complaints": said.count("\n")}
-    for name, value in found.items():
+        code, stderr = server.stop()
+    figures = {**report(tally, left, options), "exit_code": code, "stderr": stderr.count("\n")}
+    for name, value in figures.items():
         print(f"{name:20} {value}")
-    print(json.dumps(found))
+    print(json.dumps(figures))
     for line in tally.wrong[:3]:
         print(line)
-    print(said[-2000:], end="")
-    fine = set(tally.statuses) <= {"200", "429"} and not tally.wrong and not said
+    print(stderr[-2000:], end="")
+    fine = set(tally.statuses) <= {"200", "429"} and not tally.wrong and not stderr
     raise SystemExit(0 if fine and code == left["rows"] == left["waiting"] == 0 else 1)
 
 

@@ -1,6 +1,6 @@
-"""Train the embedded model from a seed, or go on with an interrupted run.
+"""Train the embedded model from a seed, or continue an interrupted run.
 
-The folder then holds a checkpoint, and log.jsonl with the mean loss and the seconds so far.
+Writes a checkpoint to the folder, and a log.jsonl with the mean loss and the seconds so far.
 """
 
 from __future__ import annotations

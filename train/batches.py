@@ -1,4 +1,4 @@
-"""Batches as a function of seed, step and worker: nothing to store, and a run resumes anywhere."""
+"""Batches as a function of seed, step and worker, so that a run can resume at any step."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ MIXTURE = {
     "sudoku": 7.0,
     "sums": 20.0,
 }
-WIDTHS = {48: 12, 56: 30, 64: 28, 80: 16, 96: 9, 128: 5}  # positions, and how often
-BEGUN = 0.5  # of the rows: the answer has begun already, as in the later blocks of decoding
-TOKENS = 4_096  # of a batch, whatever its width
+WIDTHS = {48: 12, 56: 30, 64: 28, 80: 16, 96: 9, 128: 5}  # number of positions: relative frequency
+BEGUN = 0.5  # share of rows with some answer tokens given, as in later blocks of decoding
+TOKENS = 4_096  # per batch, at every width
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Batch:
 
 
 class Batches:
-    """Draws training problems; held-out content never comes up."""
+    """Draws training problems; held-out content is never drawn."""
 
     def __init__(self, tokenizer: Tokenizer, plan: Plan, worker: int) -> None:
         self.tokenizer = tokenizer
@@ -46,7 +46,7 @@ class Batches:
         self.eos, self.mask, self.eot = (tokenizer.token_to_id(name) for name in (EOS, MASK, EOT))
 
     def at(self, step: int) -> Batch:
-        """The batch of a step; all workers have the same width, so they finish together."""
+        """The batch of a step; all workers use the same width, so they finish together."""
         width = Random(f"{self.plan.seed}/{step}").choices(list(WIDTHS), list(WIDTHS.values()))[0]
         random = Random(f"{self.plan.seed}/{step}/{self.worker}")
         rows = self._rows(random, width, TOKENS // width)
@@ -58,7 +58,7 @@ class Batches:
         return self._masked(clean, answer, step)
 
     def _begun(self, random: Random, size: int) -> int:
-        """How many tokens of an answer are given like the prompt: of every other row a few."""
+        """The number of answer tokens that are given like the prompt; 0 in half of the rows."""
         if random.random() >= BEGUN:
             return 0
         return random.randrange(size)
@@ -79,7 +79,7 @@ class Batches:
         return [problem for problem in drawn if split_of(problem.content) == "train"]
 
     def _masked(self, clean: Tensor, answer: Tensor, step: int) -> Batch:
-        """Each row's answer masked at a ratio t of its own; the ratios are spread evenly."""
+        """Mask each row's answer at its own ratio t; the ratios are spread evenly."""
         generator = torch.Generator().manual_seed(hash((self.plan.seed, step, self.worker)) % 2**63)
         rows = len(clean)
         spread = (torch.arange(rows) + torch.rand(rows, generator=generator)) / rows

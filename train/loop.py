@@ -1,4 +1,4 @@
-"""The training loop: Muon for the matrices, AdamW for the rest, resumable to the step."""
+"""The training loop: Muon for the matrices, AdamW for the rest; a run can be resumed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LOG_EVERY, SAVE_EVERY = 50, 250
 
 
 class Training:
-    """A network, its optimizers and how far it has come."""
+    """A network, its optimizers, and the steps and seconds so far."""
 
     def __init__(self, folder: Path, plan: Plan, tokenizer: Tokenizer, worker: int) -> None:
         self.folder = folder
@@ -42,13 +42,13 @@ class Training:
         return self.folder / "training.pt"
 
     def resume(self) -> bool:
-        """Go on where an interrupted run of the same plan was; False where there is none."""
+        """Load the state of an interrupted run of the same plan; False if there is none."""
         if not self._state_file.is_file():
             return False
         state = torch.load(self._state_file, weights_only=True)
         if state["plan"] != asdict(self.plan):
             raise SystemExit(
-                f"{self._state_file} is of another plan, {state['plan']}; "
+                f"{self._state_file} belongs to another plan, {state['plan']}; "
                 "give another --output, or remove it"
             )
         self.module.load_state_dict(state["module"])
@@ -58,9 +58,9 @@ class Training:
         return True
 
     def run(self, log: TextIO) -> None:
-        """Train to the end of the plan; what is logged is the mean since the last line.
+        """Train to the end of the plan, and log the mean loss since the last line.
 
-        Every worker takes the same steps; the first one logs and saves.
+        Every worker takes the same steps; the first worker logs and saves.
         """
         if torch.ops.mkldnn._is_mkldnn_bf16_supported():
             networks.multiply_in_bfloat16(self.module)
@@ -102,7 +102,7 @@ class Training:
         return loss.item()
 
     def _share_gradients(self) -> None:
-        """The mean of all workers' gradients, in one message."""
+        """Average the gradients of all workers, in one message."""
         gradients = [p.grad for p in self.module.parameters() if p.grad is not None]
         flat = torch.cat([gradient.flatten() for gradient in gradients])
         distributed.all_reduce(flat)
@@ -113,7 +113,7 @@ class Training:
             gradient.copy_(part.view_as(gradient))
 
     def _save_state(self) -> None:
-        """Replace the state in one move, so that a kill leaves the old or the new one."""
+        """Replace the state file atomically, so that a kill leaves the old or the new state."""
         state: dict[str, Any] = {
             "plan": asdict(self.plan),
             "module": self.module.state_dict(),
@@ -126,15 +126,15 @@ class Training:
         fresh.replace(self._state_file)
 
     def save(self) -> None:
-        """The checkpoint folder as it is shipped."""
+        """Write the checkpoint folder, as it is shipped."""
         tensors: dict[str, Tensor] = dict(self.module.named_parameters())
         networks.save(self.folder, tensors, self.settings, self.tokenizer)
 
 
 def objective(module: Transformer, batch: Batch) -> Tensor:
-    """LLaDA's: cross-entropy of the masked tokens, each weighed by 1 / t.
+    """LLaDA's objective: cross-entropy of the masked tokens, weighted by 1 / t.
 
-    Logits of all positions keep the shapes few: oneDNN compiles and keeps a kernel for each.
+    The logits of all positions are computed, because oneDNN compiles a kernel for each new shape.
     """
     logits = module.logits(module(batch.noisy))
     losses = F.cross_entropy(logits.flatten(0, 1), batch.clean.flatten(), reduction="none")
@@ -153,7 +153,7 @@ def _optimizers(module: Transformer, plan: Plan) -> list[torch.optim.Optimizer]:
 
 
 def work(worker: int, plan: Plan, folder: Path, meeting: str) -> None:
-    """One worker: a process with a thread, a copy of the network and batches of its own."""
+    """Run one worker: a process with one thread, a copy of the network, and its own batches."""
     torch.set_num_threads(1)
     place = f"file://{meeting}/store"
     distributed.init_process_group("gloo", place, rank=worker, world_size=plan.workers)
@@ -165,7 +165,7 @@ def work(worker: int, plan: Plan, folder: Path, meeting: str) -> None:
 
 
 def _log_until(file: Path, step: int, worker: int) -> TextIO:
-    """The log, open for more, without the lines of steps that will be taken again."""
+    """Open the log to append, without the lines of steps that will be repeated."""
     if worker == 0:
         lines = file.read_text(encoding="utf-8").splitlines() if file.is_file() else []
         kept = [line for line in lines if json.loads(line)["step"] <= step]

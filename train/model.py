@@ -1,4 +1,4 @@
-"""The network to train, and the LLaDA-format folder that it is saved in."""
+"""The network to train, and the LLaDA-format folder in which it is saved."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SHAPE = {"d_model": 96, "n_layers": 4, "n_heads": 3, "mlp_hidden_size": 192}
 
 
 def config(tokenizer: Tokenizer) -> dict[str, Any]:
-    """config.json as the LLaDA family has it."""
+    """The values of config.json, in the format of the LLaDA family."""
     size = tokenizer.get_vocab_size()
     return {
         "architectures": ["LLaDAModelLM"],
@@ -46,7 +46,7 @@ def config(tokenizer: Tokenizer) -> dict[str, Any]:
 
 
 def create(settings: dict[str, Any], seed: int) -> Transformer:
-    """A fresh network: matrices at 1 / sqrt(width), branches that begin at zero."""
+    """A new network: matrices with std 1 / sqrt(width), residual branches and head zero."""
     read = Config(settings, "config.json")
     module = Transformer(family_of(read).read(read))
     generator = torch.Generator().manual_seed(seed)
@@ -62,7 +62,7 @@ def create(settings: dict[str, Any], seed: int) -> Transformer:
 
 
 def multiply_in_bfloat16(module: Transformer) -> None:
-    """Products of matrices in bfloat16 where the processor has it; all else stays float32."""
+    """Compute the linear layers in bfloat16; everything else stays in float32."""
 
     def forward(self: nn.Linear, x: Tensor) -> Tensor:
         return F.linear(x.bfloat16(), self.weight.bfloat16()).float()

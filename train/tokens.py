@@ -1,6 +1,6 @@
 """The embedded model's tokenizer: one token per word, number, sign or line break with its indent.
 
-A token carries the space before it, so that texts come back to the letter.
+A token includes the space before it, so that decoding returns the exact text.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ TEMPLATE = (
     "{% if add_generation_prompt %}<|assistant|>{% endif %}"
 )
 _PIECE = r" ?[A-Za-z_]+| ?[0-9]+| ?####| ?==|\n *| ?[^\sA-Za-z0-9]| +"
-_ENOUGH = 20_000  # problems of each task hold all of its words
+_ENOUGH = 20_000  # problems of a task that together contain all of its words
 
 
 def build() -> Tokenizer:
-    """From the tasks themselves: every piece that they can use, in order."""
+    """Build the vocabulary from the tasks: every piece that they use, sorted."""
     engine = Tokenizer(WordLevel({UNKNOWN: 0}, unk_token=UNKNOWN))
     engine.pre_tokenizer = pre_tokenizers.Split(Regex(_PIECE), "isolated")
     pieces = {f" {number}" for number in range(LARGEST + 1)}

@@ -27,10 +27,13 @@ if TYPE_CHECKING:
     from unmask.rules.rule import Decision, Rule
     from unmask.rules.select import best_first, first_in
     from unmask.rules.view import Needs, Scores, View
+    from unmask.text.answers import Answer
+    from unmask.text.session import Session, Snapshot
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Answer",
     "Batch",
     "Cached",
     "Canvas",
@@ -50,7 +53,9 @@ __all__ = [
     "RuleError",
     "Sampling",
     "Scores",
+    "Session",
     "Settings",
+    "Snapshot",
     "Step",
     "Tokenizer",
     "UnknownName",
@@ -92,6 +97,8 @@ _HOMES = {
     "rules.rule": ("Decision", "Rule"),
     "rules.select": ("best_first", "first_in"),
     "rules.view": ("Needs", "Scores", "View"),
+    "text.answers": ("Answer",),
+    "text.session": ("Session", "Snapshot"),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 

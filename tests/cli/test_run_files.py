@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.cli.running import PROMPTS, answers, as_json
-from unmask.text import answers as generate_module
+from unmask.text import session as module
 
 
 def test_a_file_of_prompts_gives_what_single_runs_give(run, in_file, tmp_path):
@@ -55,13 +55,13 @@ def test_a_run_that_was_killed_in_mid_write_resumes_to_the_same_answers(
     out.write_bytes(raw[: int(len(raw) * cut)])
     kept = out.read_bytes().rpartition(b"\n")[0]
     asked = []
-    plain = generate_module.generate
+    plain = module.decode_requests
 
     def counting(model, tokenizer, requests, *rest, **more):
         asked.extend(requests)
         return plain(model, tokenizer, requests, *rest, **more)
 
-    monkeypatch.setattr(generate_module, "generate", counting)
+    monkeypatch.setattr(module, "decode_requests", counting)
     assert run(*call)[0] == 0
     assert answers(out) == whole
     assert out.read_bytes().startswith(kept)
@@ -75,7 +75,7 @@ def test_an_interrupt_leaves_whole_lines_and_the_rest_for_the_next_call(
     run, in_file, tmp_path, monkeypatch
 ):
     file, out = in_file(*({"prompt": prompt} for prompt in PROMPTS)), tmp_path / "out.jsonl"
-    plain = generate_module.generate
+    plain = module.decode_requests
 
     def interrupted(*arguments, **more):
         for number, answer in enumerate(plain(*arguments, **more)):
@@ -84,7 +84,7 @@ def test_an_interrupt_leaves_whole_lines_and_the_rest_for_the_next_call(
             yield answer
 
     with monkeypatch.context() as patch:
-        patch.setattr(generate_module, "generate", interrupted)
+        patch.setattr(module, "decode_requests", interrupted)
         assert run("--input", file, "--output", str(out)) == (130, "", "interrupted\n")
     assert len(answers(out)) == 2
     assert run("--input", file, "--output", str(out))[0] == 0

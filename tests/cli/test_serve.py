@@ -12,10 +12,10 @@ from unmask.server.run import listen
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--host", "0.0.0.0"], "can be reached from outside; set UNMASK_API_KEY"),
-        (["--host", "::"], "can be reached from outside"),
-        (["--host", "example.org"], "can be reached from outside"),
-        (["--host", "192.168.0.1"], "can be reached from outside"),
+        (["--host", "0.0.0.0"], "can be reached from other machines; set UNMASK_API_KEY"),
+        (["--host", "::"], "can be reached from other machines"),
+        (["--host", "example.org"], "can be reached from other machines"),
+        (["--host", "192.168.0.1"], "can be reached from other machines"),
         (["--batch-size", "0"], "--batch-size must be >= 1, got 0"),
         (["--queue", "-1"], "--queue must be >= 0, got -1"),
         (["--grace", "nan"], "--grace must be >= 0, got nan"),
@@ -24,7 +24,7 @@ from unmask.server.run import listen
         (["--api-key", ""], "--api-key must not be empty"),
         (["--rule", "conf"], "unknown rule or recipe 'conf'"),
         (["--model", "nowhere"], "'nowhere' is not a folder"),
-        (["--max-length", "20"], "requests get 48 tokens where they do not say"),
+        (["--max-length", "20"], "the default length of a request is 48, more than"),
         (["--max-prompt", "0"], "--max-prompt must be >= 1, got 0"),
     ],
 )  # fmt: skip

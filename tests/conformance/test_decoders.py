@@ -114,5 +114,5 @@ def test_an_unknown_family_is_named_and_not_counted(one_case):
 
 
 def test_a_folder_without_cases_is_an_error(tmp_path):
-    with pytest.raises(UnmaskError, match="holds no golden decoder cases"):
+    with pytest.raises(UnmaskError, match="has no golden decoder cases"):
         run(tmp_path)

@@ -7,6 +7,7 @@ import random
 import pytest
 
 from tests.lab.sweep.test_sweeps import Counter
+from unmask.decoding.options import DecodingOptions
 from unmask.errors import LabError
 from unmask.lab.benchmarks import benchmark
 from unmask.lab.grading import Tools
@@ -78,7 +79,7 @@ def test_the_splits_share_no_example_and_stay_the_same():
 
 def test_tuning_on_the_embedded_model_tells_its_choice_and_its_regret(tmp_path):
     said = []
-    usual = Setting("embedded", "copy", "", None, 16, None, "none", 0)
+    usual = Setting("embedded", "copy", DecodingOptions(length=16))
     calibration, held_out = split(benchmark("copy").load(), 8)
     grid = [Arm("confidence", lam, "eb", knob, "full") for lam in (0.0, 5.0) for knob in (0.1, 2.0)]
     with Tools() as tools:
@@ -94,7 +95,7 @@ def test_tuning_on_the_embedded_model_tells_its_choice_and_its_regret(tmp_path):
 
 
 def test_nothing_fast_enough_is_said(tmp_path):
-    usual = Setting("embedded", "copy", "", None, 16, None, "none", 0)
+    usual = Setting("embedded", "copy", DecodingOptions(length=16))
     calibration, _ = split(benchmark("copy").load(), 2)
     grid = [Arm("confidence", lam, "eb", 0.005, "full") for lam in (0.0, 5.0)]
     with Tools() as tools:

@@ -1,4 +1,4 @@
-"""A server on loopback for tests: the real one, in a thread of its own, on any free port."""
+"""Starts the real server for tests, in a thread, on a free loopback port."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ import httpx
 import openai
 
 from unmask.cli import main, parser
-from unmask.cli.serve import _served
+from unmask.cli.serve import served_model
 from unmask.server.app import create_app
 from unmask.server.run import Server, listen, server_of
 from unmask.server.service import Service
-from unmask.text.job import Job
 
 PENS = "Ann has 12 pens. She buys 3, then loses 5. How many now?"
 WORDS = [PENS, "Repeat: pig, bee, cow.", "Sort: 5, 2, 9.", "Reverse: cat, dog.", "Repeat: pig."]
@@ -24,7 +23,7 @@ WORDS = [PENS, "Repeat: pig, bee, cow.", "Sort: 5, 2, 9.", "Reverse: cat, dog.",
 
 @dataclass
 class Running:
-    """A server that runs, and clients for it."""
+    """A running server, and clients for it."""
 
     url: str
     service: Service
@@ -40,7 +39,7 @@ class Running:
         return openai.OpenAI(base_url=f"{self.url}/v1", api_key="none", max_retries=0, timeout=60)
 
     def chat(self, text=PENS, **fields):
-        """One answer, whole."""
+        """Send a chat; the response is not streamed."""
         messages = [{"role": "user", "content": text}]
         with self.http as http:
             return http.post("/v1/chat/completions", json={"messages": messages, **fields})
@@ -71,7 +70,7 @@ def text_of(events):
 
 
 class Gate:
-    """A model that makes a forward only when it is let through."""
+    """A model that waits for a permit before each forward."""
 
     def __init__(self, model):
         self.model, self.spec, self.device = model, model.spec, model.device
@@ -90,7 +89,7 @@ class Gate:
         return self.model.head(hidden, rows, positions)
 
     def wait(self):
-        """Until a forward is about to be made."""
+        """Wait until a forward is about to start."""
         assert self.arrived.acquire(timeout=60)
 
     def let(self, count=1):
@@ -104,12 +103,12 @@ class Gate:
 
 @contextmanager
 def serving(*options, wrap=lambda model: model, key=None, traces=True) -> Iterator[Running]:
-    """`unmask serve` with these options, but for signals; `wrap` goes around the model."""
+    """`unmask serve` with these options, without signal handlers; `wrap` wraps the model."""
     arguments = parser().parse_args(["serve", *map(str, options)])
-    job = Job.of(arguments)
-    begin_trace = job.tracer if traces is True else traces
-    model, size = wrap(job.load()), arguments.batch_size
-    service = Service(_served(job, arguments), model, size, arguments.queue, begin_trace)
+    served = served_model(arguments)
+    begin_trace = served.session.tracer if traces is True else traces
+    model, size = wrap(served.session.model()), arguments.batch_size
+    service = Service(served, model, size, arguments.queue, begin_trace)
     ready = threading.Event()
     app = create_app(service, key, arguments.allow_host)
     bound = listen("127.0.0.1", 0)
@@ -128,6 +127,6 @@ def serving(*options, wrap=lambda model: model, key=None, traces=True) -> Iterat
 
 
 def run_text(capsys, *arguments):
-    """What `unmask run` prints as JSON."""
+    """The JSON that `unmask run` prints."""
     assert main(["run", *map(str, arguments), "--json"]) == 0
     return json.loads(capsys.readouterr().out)

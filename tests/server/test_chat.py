@@ -73,16 +73,16 @@ def test_the_last_chunk_has_the_usage_on_request(embedded):
 )  # fmt: skip
 def test_every_setting_means_what_it_means_to_run(embedded, capsys, fields, options):
     expected = run_text(capsys, PENS, "--length", 24, *options)
-    found = embedded.chat(**fields).json()
-    assert found["choices"][0]["message"]["content"] == expected["text"]
-    assert (found["usage"]["nfe"], found["usage"]["nfe_eos"]) == (
+    response = embedded.chat(**fields).json()
+    assert response["choices"][0]["message"]["content"] == expected["text"]
+    assert (response["usage"]["nfe"], response["usage"]["nfe_eos"]) == (
         expected["nfe"],
         expected["nfe_eos"],
     )
-    assert found["choices"][0]["finish_reason"] == ("length" if expected["cut_off"] else "stop")
-    told = found["unmask"]
+    assert response["choices"][0]["finish_reason"] == ("length" if expected["cut_off"] else "stop")
+    settings = response["unmask"]
     names = ("rule", "block", "eos", "steps", "temperature", "top_p", "top_k", "length")
-    assert {n: told[n] for n in names} == {n: expected["settings"][n] for n in names}
+    assert {n: settings[n] for n in names} == {n: expected["settings"][n] for n in names}
 
 
 def test_what_a_request_leaves_open_is_as_the_server_was_started(capsys):
@@ -90,9 +90,9 @@ def test_what_a_request_leaves_open_is_as_the_server_was_started(capsys):
     options += ["--temperature", 0.7]
     expected = run_text(capsys, PENS, *options)
     with serving(*options) as running:
-        found = running.chat().json()
-    assert found["choices"][0]["message"]["content"] == expected["text"]
-    assert (found["unmask"]["block"], found["unmask"]["seed"]) == (32, 3)
+        response = running.chat().json()
+    assert response["choices"][0]["message"]["content"] == expected["text"]
+    assert (response["unmask"]["block"], response["unmask"]["seed"]) == (32, 3)
 
 
 def test_a_text_is_continued_as_it_is(embedded, capsys):
@@ -110,26 +110,26 @@ def test_a_text_is_continued_as_it_is(embedded, capsys):
 def test_masks_are_filled_wherever_they_stand(embedded, capsys):
     canvas = "<|user|> Repeat: pig,[MASK], bee.<|assistant|>[MASK*8]"
     expected = run_text(capsys, canvas, "--infill")
-    found = embedded.complete(canvas, infill=True).json()
-    assert found["choices"][0]["text"] == expected["text"]
-    assert found["choices"][0]["finish_reason"] == "stop"
-    assert found["usage"]["written"] == 9
+    response = embedded.complete(canvas, infill=True).json()
+    assert response["choices"][0]["text"] == expected["text"]
+    assert response["choices"][0]["finish_reason"] == "stop"
+    assert response["usage"]["written"] == 9
 
 
 def test_a_chat_may_hold_masks_too(embedded, capsys):
     expected = run_text(capsys, "Repeat: pig,[MASK*2].", "--infill", "--chat")
-    found = embedded.chat("Repeat: pig,[MASK*2].", infill=True).json()
-    assert found["choices"][0]["message"]["content"] == expected["text"]
+    response = embedded.chat("Repeat: pig,[MASK*2].", infill=True).json()
+    assert response["choices"][0]["message"]["content"] == expected["text"]
 
 
 def test_choices_have_seeds_in_a_row(embedded, capsys):
-    found = embedded.chat(n=3, temperature=1.5, seed=4, length=16).json()
-    for index, choice in enumerate(found["choices"]):
+    response = embedded.chat(n=3, temperature=1.5, seed=4, length=16).json()
+    for index, choice in enumerate(response["choices"]):
         options = ("--temperature", 1.5, "--seed", 4 + index, "--length", 16)
         assert choice["index"] == index
         assert choice["message"]["content"] == run_text(capsys, PENS, *options)["text"]
-    assert found["usage"]["nfe"] == sum(c["unmask"]["nfe"] for c in found["choices"])
-    assert found["usage"]["prompt_tokens"] == 19
+    assert response["usage"]["nfe"] == sum(c["unmask"]["nfe"] for c in response["choices"])
+    assert response["usage"]["prompt_tokens"] == 19
 
 
 def test_choices_are_streamed_side_by_side(embedded):
@@ -143,20 +143,20 @@ def test_choices_are_streamed_side_by_side(embedded):
 
 
 def test_several_prompts_are_answered_in_their_order(embedded):
-    found = embedded.complete(["Repeat: pig.", "Sort: 3, 1."], n=2, length=12).json()
+    response = embedded.complete(["Repeat: pig.", "Sort: 3, 1."], n=2, length=12).json()
     alone = [embedded.complete(p, length=12).json() for p in ("Repeat: pig.", "Sort: 3, 1.")]
-    texts = [choice["text"] for choice in found["choices"]]
+    texts = [choice["text"] for choice in response["choices"]]
     assert texts == [alone[i]["choices"][0]["text"] for i in (0, 0, 1, 1)]
     both = sum(reply["usage"]["prompt_tokens"] for reply in alone)
-    assert found["usage"]["prompt_tokens"] == both
+    assert response["usage"]["prompt_tokens"] == both
 
 
 def test_content_may_come_in_parts(embedded):
     parts = [{"type": "text", "text": PENS[:20]}, {"type": "text", "text": PENS[20:]}]
     with embedded.http as http:
         body = {"messages": [{"role": "user", "content": parts}]}
-        found = http.post("/v1/chat/completions", json=body).json()
-    assert found["choices"] == embedded.chat().json()["choices"]
+        response = http.post("/v1/chat/completions", json=body).json()
+    assert response["choices"] == embedded.chat().json()["choices"]
 
 
 def test_what_a_client_sends_back_of_an_answer_is_understood(embedded):
@@ -174,9 +174,9 @@ def test_the_text_ends_before_the_first_stop_string(embedded, stop):
     whole = embedded.chat().json()["choices"][0]["message"]["content"]
     stops = [stop] if isinstance(stop, str) else stop
     cut = min((whole.find(s) for s in stops if s in whole), default=len(whole))
-    found = embedded.chat(stop=stop).json()
-    assert found["choices"][0]["message"]["content"] == whole[:cut]
-    assert found["choices"][0]["finish_reason"] == "stop"
+    response = embedded.chat(stop=stop).json()
+    assert response["choices"][0]["message"]["content"] == whole[:cut]
+    assert response["choices"][0]["finish_reason"] == "stop"
     assert text_of(embedded.stream(stop=stop)) == whole[:cut]
 
 
@@ -202,8 +202,8 @@ def test_models_name_what_is_served(embedded):
 
 
 def test_what_the_model_was_not_made_for_is_told(embedded):
-    found = embedded.chat("Repeat: zyzzyva.", length=130).json()
-    warned = found["unmask"]["warnings"]
+    response = embedded.chat("Repeat: zyzzyva.", length=130).json()
+    warned = response["unmask"]["warnings"]
     assert "positions are more than the 128 that embedded was made for" in warned[0]
     assert warned[1] == "embedded does not know 'zyzzyva'"
     assert embedded.chat().json()["unmask"]["warnings"] == []
@@ -215,14 +215,15 @@ def test_what_the_model_was_not_made_for_is_told(embedded):
 def test_a_block_causal_model_keeps_its_blocks(sdar, sdar_folder, capsys):
     options = ("--model", sdar_folder, "--length", 10, "--rule", "confidence | eb(3)")
     expected = run_text(capsys, "Hello", *options)
-    found = sdar.chat("Hello").json()
-    assert found["choices"][0]["message"]["content"] == expected["text"]
+    response = sdar.chat("Hello").json()
+    assert response["choices"][0]["message"]["content"] == expected["text"]
     assert text_of(sdar.stream("Hello")) == expected["text"]
-    assert found["unmask"]["block"] == 4
-    assert sdar.chat("Hello", block=4).json()["choices"] == found["choices"]
+    assert response["unmask"]["block"] == 4
+    assert sdar.chat("Hello", block=4).json()["choices"] == response["choices"]
     wrong = sdar.chat("Hello", block=8)
     assert (wrong.status_code, wrong.json()["error"]["message"]) == (
         400,
-        "the model attends in blocks of 4; only the server's own --block changes that",
+        "sdar attends in blocks of 4, so it decodes in them, not in blocks of 8; load it with "
+        "another block to change both",
     )
     assert "has no full window" in sdar.chat("Hello", block="full").json()["error"]["message"]

@@ -1,4 +1,4 @@
-"""The engine: rows come, go, fail and begin again, and nobody else notices."""
+"""The engine: rows join, leave, fail and start again without changing other rows."""
 
 import threading
 from dataclasses import dataclass
@@ -58,14 +58,14 @@ class Asked:
         return ended.result
 
     def check(self, model):
-        """Its result is that of a run alone."""
+        """Check that the result is the same as without other rows."""
         alone = decode(model, list(self.prompt), self.rule, length=self.length, seed=3)
         assert outcome(self.result()) == outcome(alone)
 
 
 @dataclass
 class Following:
-    """A listener that notes its steps, and has enough, or fails, at one of them."""
+    """A listener that records its steps, and ends its row or raises at one of them."""
 
     steps: list
     enough_at: int = -1
@@ -223,7 +223,7 @@ def test_listeners_that_cannot_be_made_fail_their_own_request(engine):
 
 @pytest.fixture
 def picky(clean_table):
-    """A selection that fails on a row that would write token 3, and on all that share its view."""
+    """A selection that raises if any row of the view would write token 3."""
 
     @unmask.selection
     def picky(view, scores):
@@ -284,7 +284,7 @@ def _works(model, rule, prompt):
 
 
 class Weak:
-    """A model that cannot take more than two rows, nor a canvas with the token 4 in it."""
+    """A model that raises for more than two rows, and for a canvas that starts with token 4."""
 
     def __init__(self, model):
         self.model, self.spec, self.device = model, model.spec, model.device

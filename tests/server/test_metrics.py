@@ -1,4 +1,4 @@
-"""What /metrics and /health tell is what happened."""
+"""The numbers of /metrics and /health."""
 
 import re
 
@@ -19,21 +19,21 @@ def test_requests_rows_forwards_and_tokens_are_counted():
         http.get("/v1/models/other")
         http.get("/anything/else")
         response = http.get("/metrics")
-        found = numbers(response.text)
+        values = numbers(response.text)
         assert response.headers["content-type"].startswith("text/plain; version=0.0.4")
         chat = 'route="/v1/chat/completions"'
-        assert found[f'unmask_requests_total{{{chat},status="200"}}'] == 2
-        assert found[f'unmask_requests_total{{{chat},status="400"}}'] == 1
-        assert found['unmask_requests_total{route="/v1/models",status="404"}'] == 1
-        assert found['unmask_requests_total{route="?",status="404"}'] == 1
-        assert found["unmask_rows_finished_total"] == 3
-        assert found["unmask_tokens_total"] == 48
-        assert found["unmask_row_forwards_total"] == nfe * 3 / 2
-        assert found["unmask_forwards_total"] == nfe
-        assert (found["unmask_rows"], found["unmask_queue_length"]) == (0, 0)
-        assert found[f"unmask_request_seconds_count{{{chat}}}"] == 3
-        assert found[f"unmask_first_text_seconds_count{{{chat}}}"] == 1
-        assert found["process_resident_memory_bytes"] > 1e6
+        assert values[f'unmask_requests_total{{{chat},status="200"}}'] == 2
+        assert values[f'unmask_requests_total{{{chat},status="400"}}'] == 1
+        assert values['unmask_requests_total{route="/v1/models",status="404"}'] == 1
+        assert values['unmask_requests_total{route="?",status="404"}'] == 1
+        assert values["unmask_rows_finished_total"] == 3
+        assert values["unmask_tokens_total"] == 48
+        assert values["unmask_row_forwards_total"] == nfe * 3 / 2
+        assert values["unmask_forwards_total"] == nfe
+        assert (values["unmask_rows"], values["unmask_queue_length"]) == (0, 0)
+        assert values[f"unmask_request_seconds_count{{{chat}}}"] == 3
+        assert values[f"unmask_first_text_seconds_count{{{chat}}}"] == 1
+        assert values["process_resident_memory_bytes"] > 1e6
 
 
 def test_every_metric_is_explained(embedded):
@@ -46,8 +46,8 @@ def test_every_metric_is_explained(embedded):
 
 def test_health_tells_how_many_rows_there_are(embedded):
     with embedded.http as http:
-        found = http.get("/health").json()
-    assert found == {
+        health = http.get("/health").json()
+    assert health == {
         "status": "ok", "model": "embedded", "rows": 0, "waiting": 0,
         "batch_size": 4, "queue_size": 64,
     }  # fmt: skip

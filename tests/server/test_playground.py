@@ -14,14 +14,14 @@ from unmask.trace import Trace
 
 @pytest.fixture
 def tab(browser):
-    """Opens the playground; nothing may go wrong or go elsewhere meanwhile."""
+    """Opens the playground; errors and requests to other hosts fail the test."""
     contexts, wrong = [], []
 
     def opened(running, expected=(), **options):
         context = browser.new_context(**options)
         contexts.append(context)
         page = context.new_page()
-        page.set_default_timeout(90_000)  # a busy machine is no failure
+        page.set_default_timeout(90_000)  # the machine may be busy
         page.on("pageerror", lambda error: wrong.append(str(error)))
         page.on("console", lambda said: wrong.append(said.text) if said.type == "error" else None)
 
@@ -46,8 +46,8 @@ def tab(browser):
 
 @pytest.fixture(scope="module")
 def running():
-    with serving() as found:
-        yield found
+    with serving() as running:
+        yield running
 
 
 def race(page, **fields):
@@ -74,8 +74,8 @@ def test_two_rules_race_and_the_page_shows_what_the_server_says(tab, running):
         costs.append(said["usage"]["nfe"])
         text = said["choices"][0]["message"]["content"]
         assert page.locator(".answer").nth("ab".index(name)).inner_text() == text
-    told = page.inner_text("#state")
-    assert told.startswith(f"A: {costs[0]} forwards, B: {costs[1]} forwards.")
+    state = page.inner_text("#state")
+    assert state.startswith(f"A: {costs[0]} forwards, B: {costs[1]} forwards.")
     comes_to(page, f"{max(costs)} / {max(costs)}")
 
 

@@ -1,4 +1,4 @@
-"""What is refused, how it is told, and that nothing of it hurts the others."""
+"""Refused requests: their errors, and that other requests are answered as before."""
 
 import asyncio
 import json

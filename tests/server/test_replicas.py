@@ -29,8 +29,8 @@ def served(address):
             yield client
     finally:
         process.send_signal(signal.SIGTERM)
-        code, _, told = done(process, 60)
-    assert (code, told) == (0, "")
+        code, _, stderr = done(process, 60)
+    assert (code, stderr) == (0, "")
     assert workers(REPLICA) == []
 
 
@@ -42,10 +42,10 @@ def ask(client, text, **fields):
 def lasting(response):
     """An answer without its id and its time."""
     assert response.status_code == 200, response.text
-    found = response.json()
+    answer = response.json()
     for name in ("id", "created"):
-        del found[name]
-    return found
+        del answer[name]
+    return answer
 
 
 def test_replicas_answer_what_one_process_answers(served):
@@ -75,9 +75,9 @@ def test_what_is_refused_is_refused_as_by_one_process(served):
 def test_a_trace_is_found_whichever_replica_keeps_it(served):
     answer = ask(served, PENS, trace=True).json()
     name = answer["choices"][0]["unmask"]["trace"]
-    found = {served.get(f"/v1/traces/{name}").content for _ in range(8)}
-    assert len(found) == 1
-    lines = gzip.decompress(found.pop()).splitlines()
+    traces = {served.get(f"/v1/traces/{name}").content for _ in range(8)}
+    assert len(traces) == 1
+    lines = gzip.decompress(traces.pop()).splitlines()
     assert len(lines) > answer["usage"]["nfe"]
     assert all(json.loads(line) for line in lines)
     assert served.get("/v1/traces/none").status_code == 404
@@ -95,6 +95,6 @@ def test_the_place_of_a_killed_replica_is_taken(served):
 
 
 def answered(client):
-    """An answer, unless the replica that was asked is just gone."""
+    """An answer, or None if its replica was just killed."""
     response = ask(client, PENS)
     return response if response.status_code == 200 else None

@@ -1,4 +1,4 @@
-"""The OpenAPI document, and requests made up from it: none may break the server."""
+"""The OpenAPI document, and generated requests: none may cause a server error."""
 
 from collections import Counter
 
@@ -14,6 +14,8 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from tests.server.serving import serving
+from unmask.decoding.options import OPTIONS
+from unmask.server.schema import REQUEST_OPTIONS, CommonFields
 
 CHECKS = [
     not_a_server_error,
@@ -25,7 +27,7 @@ CHECKS = [
 
 @pytest.fixture(scope="module")
 def limited():
-    """Few tokens at most, so that made-up requests are short."""
+    """A server with a small length limit, so that generated requests are short."""
     with serving("--max-length", 32, "--length", 16) as running:
         yield running
 
@@ -46,14 +48,14 @@ TRIES = settings(max_examples=40, deadline=None, suppress_health_check=list(Heal
 
 
 def call_all(running, method, path, mode, sensible=False):
-    """Make up requests and send them; the statuses of the answers."""
+    """Generate requests and send them; returns the statuses of the responses."""
     document = schemathesis.openapi.from_url(f"{running.url}/openapi.json")
     statuses = Counter()
 
     @TRIES
     @given(document[path][method].as_strategy(generation_mode=mode))
     def call(case):
-        if sensible:  # a made-up name of a model or a rule leaves nothing to decode
+        if sensible:  # a generated model or rule name is always refused
             case.body |= {"model": "embedded", "rule": RULES[len(statuses) % len(RULES)]}
             case.body = {
                 k: v for k, v in case.body.items() if k not in ("block", "infill", "trace")
@@ -83,8 +85,8 @@ def test_requests_that_break_the_document_are_refused(limited, method, path):
 
 def test_every_operation_is_tried(embedded):
     document = schemathesis.openapi.from_url(f"{embedded.url}/openapi.json")
-    found = [result.ok() for result in document.get_all_operations()]
-    assert {(one.method.upper(), one.path) for one in found} == set(OPERATIONS)
+    operations = [result.ok() for result in document.get_all_operations()]
+    assert {(one.method.upper(), one.path) for one in operations} == set(OPERATIONS)
 
 
 def test_the_document_names_our_fields_and_both_kinds_of_answers(embedded):
@@ -97,3 +99,10 @@ def test_the_document_names_our_fields_and_both_kinds_of_answers(embedded):
     assert set(posted["200"]["content"]) == {"application/json", "text/event-stream"}
     assert {"400", "401", "413", "429", "503"} <= set(posted)
     assert "422" not in posted
+
+
+def test_a_request_may_set_every_decoding_option_that_needs_no_other_model():
+    only_the_server = {"history", "cache", "guidance", "dtype", "mask_id"}
+    assert set(REQUEST_OPTIONS) == set(OPTIONS) - only_the_server
+    for name in REQUEST_OPTIONS:
+        assert CommonFields.model_fields[name].description == OPTIONS[name].help

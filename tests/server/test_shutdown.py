@@ -1,4 +1,4 @@
-"""Going down: what was begun is finished or told so, what is new is refused, nothing is lost."""
+"""Shutdown: running requests finish or get an error, and new requests are refused."""
 
 import json
 import os
@@ -34,7 +34,7 @@ def gated(*options):
 
 @contextmanager
 def asked(running, count, stream):
-    """So many requests that run or wait."""
+    """This many requests that run or wait."""
     clients = [
         httpx.Client(base_url=running.url, timeout=60, trust_env=False) for _ in range(count)
     ]

@@ -1,4 +1,4 @@
-"""Streams: final text that only grows, whole canvases, and clients that leave."""
+"""Streams: settled text that only grows, whole canvases, and clients that leave."""
 
 import asyncio
 import threading
@@ -109,7 +109,7 @@ def test_a_snapshot_replaces_the_one_before(tiny):
 
 
 def until(condition):
-    """Wait for the server's side of a hang-up; there is nothing to wait on but time."""
+    """Poll until the server has noticed that its client left."""
     end = time.monotonic() + 30
     while not condition():
         assert time.monotonic() < end
@@ -162,7 +162,7 @@ def test_a_client_that_leaves_frees_its_row_at_once(gated, stream):
 
 
 def kill(client):
-    """Close the connections under a client, as a killed process does."""
+    """Close the connections of a client, as a killed process does."""
     for connection in client._transport._pool.connections:
         stream = connection._connection._network_stream
         stream.get_extra_info("socket").shutdown(2)
@@ -209,7 +209,7 @@ def test_a_slow_reader_gets_the_latest_and_nothing_piles_up():
 
 
 def test_a_reader_that_sleeps_is_sent_what_is_new_when_it_wakes(embedded):
-    """Sending waits for the client; meanwhile the row goes on and only its latest is kept."""
+    """While sending blocks, the row goes on and only its latest canvas is kept."""
     service, sent, awake = embedded.service, [], None
 
     async def send(message):

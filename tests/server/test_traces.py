@@ -1,4 +1,4 @@
-"""Traces: who asks for one can download it, while it is written and while there is room."""
+"""Traces of requests: downloaded while they are written and while they are kept."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def fetched(http, name):
 
 def test_a_trace_has_every_step_of_its_row_and_can_be_replayed():
     with serving("--batch-size", 2) as running, running.http as http:
-        found = running.chat(trace=True, n=2, length=16, temperature=0.7).json()
+        answer = running.chat(trace=True, n=2, length=16, temperature=0.7).json()
         plain = running.chat(length=16).json()
-        for choice in found["choices"]:
+        for choice in answer["choices"]:
             response, trace = fetched(http, choice["unmask"]["trace"])
             assert response.headers["content-type"] == "application/gzip"
             assert response.headers["content-disposition"].endswith('.trace"')
@@ -99,9 +99,9 @@ def test_a_client_that_leaves_takes_its_trace_along():
 def test_a_trace_that_is_too_long_is_left_out_and_the_answer_is_not():
     with serving() as running:
         running.service.traces.most_bytes_each = 1000
-        found = running.chat(trace=True).json()
-        assert found["choices"][0]["message"]["content"].endswith("#### 10")
-        assert found["choices"][0]["unmask"]["trace"] is None
+        answer = running.chat(trace=True).json()
+        assert answer["choices"][0]["message"]["content"].endswith("#### 10")
+        assert answer["choices"][0]["unmask"]["trace"] is None
         assert running.service.traces.size == 0
 
 

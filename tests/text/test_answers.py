@@ -7,6 +7,7 @@ import pytest
 from tests.checkpoints import BOS, MASK, make_llada
 from unmask.decoding.api import decode
 from unmask.decoding.request import Settings
+from unmask.decoding.resolve import Resolved
 from unmask.errors import RequestError
 from unmask.kernels.reduce import reduce
 from unmask.models.load import load
@@ -14,8 +15,9 @@ from unmask.models.wrappers.timed import Timed
 from unmask.rules.rule import Rule
 from unmask.rules.scores import confidence
 from unmask.rules.select import TopK
-from unmask.text.answers import Format, encode_masks, generate
-from unmask.text.clock import Clock, Seconds
+from unmask.text.answers import decode_requests
+from unmask.text.clock import Seconds
+from unmask.text.prompts import PromptFormat, encode_masks
 
 SETTINGS = Settings(Rule.parse("confidence | top(2)"))
 
@@ -71,6 +73,13 @@ class Pondering:
         return TopK(2)(view, scores)
 
 
+def request_of(loaded, text, settings, length):
+    """A plain text as a request."""
+    spec = loaded.model.spec
+    rendered = PromptFormat().of_text(text).render(loaded.tokenizer)
+    return rendered.request(loaded.tokenizer, spec, Resolved(settings, length, spec, 0))
+
+
 def test_placeholders_become_masks_and_the_rest_stays_text(loaded):
     tokenizer = loaded.tokenizer
     ids = encode_masks(tokenizer, "a[MASK] b[MASK*3]<|mdm_mask|>", MASK)
@@ -78,24 +87,27 @@ def test_placeholders_become_masks_and_the_rest_stays_text(loaded):
 
 
 def test_a_chat_with_masks_is_rendered_first(loaded):
-    prompt = Format(chat=True, has_template=True, infill=True).of_text("a [MASK]")
-    canvas = prompt.request(loaded.tokenizer, loaded.model.spec, SETTINGS, 1).canvas.tolist()
+    prompt = PromptFormat(chat=True, has_template=True, infill=True).of_text("a [MASK]")
+    rendered = prompt.render(loaded.tokenizer)
+    resolved = Resolved(SETTINGS, 1, loaded.model.spec, 0)
+    request = rendered.request(loaded.tokenizer, loaded.model.spec, resolved)
+    canvas = request.canvas.tolist()
     assert canvas[0] == BOS
     assert canvas.count(MASK) == 1
 
 
 def test_a_chat_keeps_its_own_system_message():
     own = [{"role": "system", "content": "mine"}, {"role": "user", "content": "a"}]
-    texts = Format(chat=True, has_template=True, system="yours")
+    texts = PromptFormat(chat=True, has_template=True, system="yours")
     assert list(texts.of_messages(own).messages) == own
     assert texts.of_messages(own[1:]).messages[0] == {"role": "system", "content": "yours"}
 
 
 def test_texts_with_masks_are_raw_unless_a_chat_is_asked_for():
-    assert Format(has_template=True).in_chat(infill=False)
-    assert not Format(has_template=True).in_chat(infill=True)
-    assert Format(chat=True).in_chat(infill=True)
-    assert not Format(chat=False, has_template=True).in_chat(infill=False)
+    assert PromptFormat(has_template=True).in_chat(infill=False)
+    assert not PromptFormat(has_template=True).in_chat(infill=True)
+    assert PromptFormat(chat=True).in_chat(infill=True)
+    assert not PromptFormat(chat=False, has_template=True).in_chat(infill=False)
 
 
 def test_the_time_of_the_model_is_not_the_decisions_and_the_readers_is_nobodys(loaded, clock):
@@ -103,9 +115,9 @@ def test_the_time_of_the_model_is_not_the_decisions_and_the_readers_is_nobodys(l
         clock.now += 100
 
     settings = Settings(Rule(confidence, Pondering(clock)))
-    request = Format().of_text("Hello").request(loaded.tokenizer, loaded.model.spec, settings, 8)
+    request = request_of(loaded, "Hello", settings, 8)
     slow = Slow(loaded.model, clock)
-    _, answer = next(generate(slow, loaded.tokenizer, [request], on_step=read, clock=Clock()))
+    _, answer = next(decode_requests(slow, loaded.tokenizer, [request], on_step=read))
     assert answer.nfe == 4
     assert answer.seconds == Seconds(model=4 * 6.0, decision=4 * 0.5)
     assert answer.seconds.total == 26.0
@@ -114,20 +126,14 @@ def test_the_time_of_the_model_is_not_the_decisions_and_the_readers_is_nobodys(l
 def test_rows_of_a_batch_share_the_time_of_their_forwards(loaded, clock):
     settings = Settings(Rule(confidence, Pondering(clock)))
     requests = [
-        Format().of_text(text).request(loaded.tokenizer, loaded.model.spec, settings, length)
+        request_of(loaded, text, settings, length)
         for text, length in (("Hello", 4), ("Good morning", 12))
     ]
     slow = Slow(loaded.model, clock)
-    answers = generate(slow, loaded.tokenizer, requests, 2, clock=Clock())
+    answers = decode_requests(slow, loaded.tokenizer, requests, 2)
     seconds = {key: answer.seconds for key, answer in answers}
     assert seconds[0] == Seconds(2 * 6.0 / 2, 2 * 0.5 / 2)
     assert seconds[1] == Seconds(2 * 6.0 / 2 + 4 * 6.0, 2 * 0.5 / 2 + 4 * 0.5)
-
-
-def test_without_a_clock_nothing_is_timed(loaded, clock):
-    request = Format().of_text("Hello").request(loaded.tokenizer, loaded.model.spec, SETTINGS, 8)
-    _, answer = next(generate(Slow(loaded.model, clock), loaded.tokenizer, [request]))
-    assert answer.seconds == Seconds()
 
 
 def test_the_kl_is_a_part_of_the_decision_and_its_measurement_of_nothing(
@@ -139,8 +145,8 @@ def test_the_kl_is_a_part_of_the_decision_and_its_measurement_of_nothing(
 
     monkeypatch.setattr("unmask.decoding.kl_clock.reduce", passing)
     settings = Settings(Rule.parse("confidence | swd(5) | top(2)"))
-    request = Format().of_text("Hello").request(loaded.tokenizer, loaded.model.spec, settings, 8)
-    _, answer = next(generate(loaded.model, loaded.tokenizer, [request], clock=Clock()))
+    request = request_of(loaded, "Hello", settings, 8)
+    _, answer = next(decode_requests(loaded.model, loaded.tokenizer, [request]))
     assert answer.nfe == 4
     assert answer.seconds.decision == 4 * 5.0
     assert answer.seconds.kl == pytest.approx(3 * 3.0)  # the first forward has no past
@@ -158,4 +164,4 @@ def test_timed_changes_nothing_but_its_seconds(loaded):
 
 def test_half_a_character_is_refused(loaded):
     with pytest.raises(RequestError, match="half a character"):
-        Format().of_text("a\ud83d").request(loaded.tokenizer, loaded.model.spec, SETTINGS, 4)
+        request_of(loaded, "a\ud83d", SETTINGS, 4)

@@ -5,10 +5,7 @@ import io
 import torch
 
 from tests.checkpoints import make_llada
-from unmask.decoding.request import Settings
-from unmask.models.load import load
-from unmask.rules.rule import Rule
-from unmask.text.answers import Format, generate
+from unmask.text.session import Session
 from unmask.text.watch import HOLE, NEW, OLD, Watch, around_news, wrapped
 
 
@@ -38,11 +35,10 @@ class Terminal(io.StringIO):
 def test_each_frame_covers_the_last_and_the_end_wipes_it(tmp_path, monkeypatch):
     monkeypatch.setenv("COLUMNS", "30")
     monkeypatch.setenv("LINES", "5")
-    model, tokenizer = load(make_llada(tmp_path))
-    settings = Settings(Rule.parse("confidence | top(7)"))
-    request = Format().of_text("Hello").request(tokenizer, model.spec, settings, 60)
+    session = Session(make_llada(tmp_path), rule="confidence | top(7)", length=60)
+    request = session.request(session.format(chat=False).of_text("Hello"))
     screen = Terminal()
-    watch = Watch(tokenizer, model.spec, request, screen, colour=True)
+    watch = Watch(session, request, screen, colour=True)
     masks = []
 
     def look(step):
@@ -53,7 +49,7 @@ def test_each_frame_covers_the_last_and_the_end_wipes_it(tmp_path, monkeypatch):
         masks.append("".join(shown).count("·"))
         assert shown[0].split()[:2] == [str(len(masks)), f"+{7 if len(masks) < 9 else 4}"]
 
-    list(generate(model, tokenizer, [request], on_step=look))
+    list(session.decode([request], on_step=look))
     assert len(masks) == 9
     assert masks[0] > 0
     assert masks[-1] == 0
@@ -75,14 +71,9 @@ def test_a_canvas_too_tall_shows_the_rows_that_changed_last():
 
 
 def test_end_tokens_and_control_characters_are_shown_as_signs(tmp_path):
-    model, tokenizer = load(make_llada(tmp_path))
-    request = (
-        Format(infill=True)
-        .of_text("[MASK*3]")
-        .request(tokenizer, model.spec, Settings(Rule.parse("confidence | top(1)")), 0)
-    )
-    out = io.StringIO()
-    watch = Watch(tokenizer, model.spec, request, out, colour=False)
-    escape = tokenizer.encode("\x1b")
-    runs = list(watch._runs(torch.tensor([*escape, model.spec.eos_id, model.spec.mask_id])))
+    session = Session(make_llada(tmp_path), rule="confidence | top(1)")
+    request = session.request(session.format(infill=True).of_text("[MASK*3]"))
+    watch = Watch(session, request, io.StringIO(), colour=False)
+    escape, spec = session.tokenizer.encode("\x1b"), session.spec
+    runs = list(watch._runs(torch.tensor([*escape, spec.eos_id, spec.mask_id])))
     assert runs == [(" ", NEW), ("∎", HOLE), ("·", HOLE)]

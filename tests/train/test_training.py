@@ -287,7 +287,9 @@ def test_a_state_of_another_plan_is_refused_in_one_line(tokenizer, small, tmp_pa
     with pytest.raises(SystemExit) as caught:
         other.resume()
     message = str(caught.value)
-    assert message.startswith(f"{tmp_path / 'training.pt'} is of another plan, {asdict(PLAN)}; ")
+    assert message.startswith(
+        f"{tmp_path / 'training.pt'} belongs to another plan, {asdict(PLAN)}; "
+    )
     assert "\n" not in message
     assert other.step == 0
 

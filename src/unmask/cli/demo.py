@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 from unmask.errors import RequestError
 
 if TYPE_CHECKING:
-    from unmask.cli.terminal import Painter
     from unmask.embedded.cells import Cell
     from unmask.embedded.compare import Outcomes, Series
     from unmask.embedded.report import Report
     from unmask.embedded.tasks import Problem
+    from unmask.text.terminal import Painter
 
 TASK, LENGTH = "words", 24
 ROOMY = 32  # tokens, where nothing is compared
@@ -64,11 +64,11 @@ def run(arguments: argparse.Namespace) -> int:
         return oracle.run(arguments)
     if arguments.problems < 2:
         raise RequestError(f"--problems must be >= 2, got {arguments.problems}")
-    from unmask.cli.terminal import Painter, has_colour
     from unmask.embedded import FOLDER
     from unmask.embedded.cells import FAST_GAMMAS, SAFE, Grid, gamma_sweep
     from unmask.embedded.compare import Series
     from unmask.embedded.report import Report
+    from unmask.text.terminal import Painter, has_colour
 
     paint = Painter(has_colour(arguments.colour))
     series = Series(TASK, arguments.problems, LENGTH)
@@ -122,20 +122,16 @@ def _show_one(series: Series, paint: Painter) -> None:
 
 
 def _watch(cell: Cell, problem: Problem, series: Series, paint: Painter) -> None:
-    from unmask.decoding.request import Settings
     from unmask.embedded.tasks import TASKS
-    from unmask.models.load import load
-    from unmask.rules.rule import Rule
-    from unmask.text.answers import Format, generate
+    from unmask.text.session import Session
     from unmask.text.watch import Watch
 
-    model, tokenizer = load()
-    settings = Settings(Rule.parse(cell.rule), cell.block, cell.eos)
-    prompt = Format(has_template=True).of_text(problem.prompt)
-    request = prompt.request(tokenizer, model.spec, settings, series.length)
+    block = "full" if cell.block is None else cell.block
+    session = Session(rule=cell.rule, block=block, eos=cell.eos, length=series.length)
+    request = session.request(session.format().of_text(problem.prompt))
     drawn = StringIO()
-    watch = Watch(tokenizer, model.spec, request, drawn, paint.colour)
-    _, answer = next(generate(model, tokenizer, [request], on_step=watch))
+    watch = Watch(session, request, drawn, paint.colour)
+    _, answer = next(session.decode([request], on_step=watch))
     right = TASKS[problem.task].solved(problem, answer.text)
     verdict = "right" if right else f"wrong: it is {problem.facts}"
     print(f"\n{paint(cell.rule, 'bold')}\n{drawn.getvalue().rstrip()}")

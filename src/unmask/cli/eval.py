@@ -6,9 +6,11 @@ import argparse
 from pathlib import Path
 
 from unmask.cli.importing import add_import
-from unmask.cli.lab_options import add_cluster, add_running, add_sampling, number_of
-from unmask.cli.run import CACHES, EOS
+from unmask.cli.lab_options import add_cluster, add_running
+from unmask.cli.options import PRESET, add_options, given_options
+from unmask.decoding.options import OPTIONS
 from unmask.embedded import NAME
+from unmask.rules.recipes import DEFAULT_RULE
 
 
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -22,19 +24,18 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         unmask eval --task gsm8k --model FOLDER --data DIR --rule "confidence | swd(5) | eb(0.1)"
         """,
     )
-    command.add_argument("--task", required=True, metavar="NAME", help="see `unmask tasks`")
     command.add_argument(
-        "--model", default=NAME, metavar="PATH", help="folder or hub id (embedded)"
+        "--task", required=True, metavar="NAME", help="task; `unmask tasks` lists them"
     )
-    command.add_argument("--preset", metavar="NAME", help="prompts: paper, official, lm-eval, own")
-    command.add_argument("--rule", default="swd", help="a rule or a recipe (swd)")
+    command.add_argument(
+        "--model", default=NAME, metavar="PATH", help="folder or hub id (default: embedded)"
+    )
+    command.add_argument(
+        "--preset", metavar="NAME", help="prompt preset: paper, official, lm-eval or own"
+    )
+    command.add_argument("--limit", type=int, metavar="N", help="only the first N examples")
+    add_options(command.add_argument_group("decoding"), OPTIONS, PRESET)
     add_import(command)
-    command.add_argument("--block", metavar="N", help="positions, or full (the preset's)")
-    command.add_argument("--length", type=int, metavar="N", help="tokens (the preset's)")
-    command.add_argument("--eos", choices=EOS, help="(the preset's)")
-    command.add_argument("--cache", choices=CACHES, default="none", help="(none)")
-    command.add_argument("--seed", type=int, default=0, metavar="N", help="(0)")
-    add_sampling(command)
     running = command.add_argument_group("running")
     add_running(running)
     add_cluster(running)
@@ -51,13 +52,10 @@ def run(arguments: argparse.Namespace) -> int:
     from unmask.errors import LabError
     from unmask.lab.sweep.grid import sweep_of
 
-    names = ("task", "model", "preset", "rule", "length", "eos", "cache", "seed", "limit", "dtype",
-             "temperature", "top_p", "steps")  # fmt: skip
-    given = {name: getattr(arguments, name) for name in names}
-    found = {name: value for name, value in given.items() if value is not None}
-    if arguments.block is not None:
-        found["block"] = number_of("block", arguments.block)
-    settings = sweep_of(found, "", {}, "the options").settings
+    given = {name: getattr(arguments, name) for name in ("task", "model", "preset", "limit")}
+    table = {name: value for name, value in given.items() if value is not None}
+    table |= {"rule": DEFAULT_RULE} | given_options(arguments)
+    settings = sweep_of(table, "", {}, "the options").settings
     if len(settings) != 1:
         raise LabError(f"{arguments.rule!r} is a sweep of {len(settings)} rules; use unmask sweep")
     return run_settings(arguments, settings)

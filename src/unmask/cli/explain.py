@@ -47,7 +47,7 @@ def add_place(command: argparse.ArgumentParser, required: bool = False) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the story of a position, a step or the run."""
-    from unmask.cli.terminal import Painter, has_colour
+    from unmask.text.terminal import Painter, has_colour
     from unmask.trace import Trace
     from unmask.trace.story.locate import checked_step
 

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from unmask.cli.run import EOS
+from unmask.decoding.options import EOS_POLICIES
 
 _ASKED = ("block", "length", "eos", "steps", "history", "seed", "mask_id", "attention_block")
 _SWITCHES = ("tempered", "shift")
@@ -36,7 +36,9 @@ def add(targets: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     group.add_argument(
         "--length", type=int, metavar="N", help="tokens to write (default: max_new_tokens)"
     )
-    group.add_argument("--eos", choices=EOS, help="what the end token does (default: keep)")
+    group.add_argument(
+        "--eos", choices=EOS_POLICIES, help="what the end token does (default: keep)"
+    )
     group.add_argument(
         "--steps", type=int, metavar="N", help="finish within N forwards (default: no limit)"
     )

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from unmask.cli.run import EOS
+from unmask.decoding.options import EOS_POLICIES
 from unmask.errors import RequestError
 
 _PLAIN = {"eos": "keep", "temperature": 0.0, "top_p": 1.0, "top_k": 0, "tempered": False}
@@ -36,7 +36,10 @@ def add(targets: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     group = command.add_argument_group("decoding of each block")
     group.add_argument(
-        "--eos", choices=EOS, default="keep", help="what the end token does (default: keep)"
+        "--eos",
+        choices=EOS_POLICIES,
+        default="keep",
+        help="what the end token does (default: keep)",
     )
     group.add_argument(
         "--steps",

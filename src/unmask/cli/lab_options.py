@@ -20,15 +20,6 @@ if TYPE_CHECKING:
 STORE = Path("unmask-lab.sqlite")
 
 
-def add_sampling(group: argparse._ActionsContainer) -> None:
-    """Settings that take one value, in `eval` and in `sweep`."""
-    group.add_argument("--limit", type=int, metavar="N", help="only the first N examples")
-    group.add_argument("--dtype", choices=("float32", "bfloat16", "float16"), help="(as stored)")
-    group.add_argument("--temperature", type=float, metavar="T", help="(the preset's)")
-    group.add_argument("--top-p", type=float, metavar="P", help="(the preset's)")
-    group.add_argument("--steps", type=int, metavar="N", help="finish within N forwards")
-
-
 def add_running(group: argparse._ArgumentGroup) -> None:
     """How to run: nothing here changes a result."""
     group.add_argument(
@@ -189,14 +180,3 @@ def progress() -> Iterator[ProgressListener]:
     )
     with Rich(*columns, console=Console(stderr=True), transient=True) as bars:
         yield Bars(bars)
-
-
-def number_of(name: str, text: str) -> int | str:
-    """One value of an option that takes several; a block may be full."""
-    text = text.strip()
-    if name == "block" and text == "full":
-        return text
-    if not text.isdecimal():
-        allowed = "full or numbers" if name == "block" else "numbers"
-        raise LabError(f"--{name} takes {allowed}, separated by commas, got {text!r}")
-    return int(text)

@@ -8,17 +8,17 @@ import shutil
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from unmask.cli.terminal import Painter
     from unmask.studies.dog_or_car import RuleTally, SentenceRun
+    from unmask.text.terminal import Painter
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Show one run of two rules, then the count over all seeds."""
     import torch
 
-    from unmask.cli.terminal import Painter, has_colour, side_by_side
     from unmask.errors import UnmaskError
     from unmask.studies.dog_or_car import COMPARED, NOISE, DogOrCar, first_difference
+    from unmask.text.terminal import Painter, has_colour, side_by_side
 
     if arguments.seeds < 1:
         raise UnmaskError(f"--seeds must be >= 1, got {arguments.seeds}")

@@ -8,21 +8,21 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
+from unmask import __version__
 from unmask.cli.importing import add_import
+from unmask.cli.options import DECODING, MODEL, add_options, read_options
 from unmask.embedded import NAME
 from unmask.errors import RequestError
 
 if TYPE_CHECKING:
     from unmask.decoding.request import Request
     from unmask.text.answers import Answer
-    from unmask.text.job import Job
     from unmask.text.jsonl import AnswerFile, Line
+    from unmask.text.prompts import PromptFormat
+    from unmask.text.session import Session
     from unmask.trace.recording.files import TraceFiles
-
-EOS = ("keep", "suppress", "last", "stop", "block", "fill")
-CACHES = ("none", "prefix", "dual", "delayed", "block")
 
 
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -48,43 +48,23 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
 
 
 def add_model(group: argparse._ArgumentGroup) -> None:
-    """Which model, in `run` and in `serve`."""
+    """Add the options that say which model to load, for `run` and `serve`."""
     group.add_argument(
-        "--model", default=NAME, metavar="PATH", help="a folder or a hub id (embedded)"
+        "--model",
+        default=NAME,
+        metavar="PATH",
+        help="checkpoint folder or hub id (default: embedded, the model inside the package)",
     )
-    group.add_argument("--dtype", choices=("float32", "bfloat16", "float16"), help="(as stored)")
-    group.add_argument("--device", metavar="NAME", help="(cuda where there is one, else cpu)")
-    group.add_argument("--mask-id", type=int, metavar="ID", help="if the files name a wrong one")
-    group.add_argument("--cache", choices=CACHES, default="none", help="keys and values (none)")
     group.add_argument(
-        "--guidance", type=float, metavar="SCALE", help="classifier-free; twice the work a step"
+        "--device", metavar="NAME", help="device (default: cuda if there is one, else cpu)"
     )
+    add_options(group, MODEL)
 
 
 def add_decoding(group: argparse._ArgumentGroup) -> None:
-    """How it decodes; in `serve`, what a request leaves open."""
-    group.add_argument("--rule", default="swd", help="a rule or a recipe (swd)")
+    """Add the options that say how to decode; in `serve` they are the defaults of requests."""
+    add_options(group, DECODING)
     add_import(group)
-    group.add_argument(
-        "--length", type=int, metavar="N", help="tokens to write (the recipe's, 256; embedded: 48)"
-    )
-    group.add_argument(
-        "--block",
-        metavar="N",
-        help="positions per block, or full (the recipe's, else full); of a block-causal model "
-        "also the width of its attention (the model's)",
-    )
-    group.add_argument("--eos", choices=EOS, help="what the end token means (keep)")
-    group.add_argument("--steps", type=int, metavar="N", help="finish within N forwards")
-    group.add_argument(
-        "--history", type=int, metavar="K",
-        help="keep the K likeliest tokens of the last forward, not all its logits (all)",
-    )  # fmt: skip
-    group.add_argument("--temperature", type=float, default=0.0, metavar="T", help="0: greedy (0)")
-    group.add_argument("--top-p", type=float, default=1.0, metavar="P", help="(1)")
-    group.add_argument("--top-k", type=int, default=0, metavar="K", help="0: all tokens (0)")
-    group.add_argument("--tempered", action="store_true", help="score what temperature leaves")
-    group.add_argument("--seed", type=int, default=0, metavar="N", help="(0)")
 
 
 def _add_prompt(group: argparse._ArgumentGroup) -> None:
@@ -117,13 +97,15 @@ def _add_output(group: argparse._ArgumentGroup) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Answer one prompt, or many."""
     _check(arguments)
-    from unmask.text.job import Job
+    from unmask.text.session import Session
 
-    if arguments.input is not None:
-        _many(Job.of(arguments), arguments)
+    text = None if arguments.input is not None else _prompt(arguments.prompt)
+    session = Session(arguments.model, options=read_options(arguments), device=arguments.device)
+    form = session.format(arguments.chat, arguments.system, arguments.infill)
+    if text is None:
+        _many(session, form, arguments)
     else:
-        prompt = _prompt(arguments.prompt)
-        _one(Job.of(arguments), prompt, arguments)
+        _one(session, form, text, arguments)
     return 0
 
 
@@ -146,7 +128,6 @@ def _check(arguments: argparse.Namespace) -> None:
             arguments.infill and arguments.length is not None
         ),
         f"--batch-size must be >= 1, got {arguments.batch_size}": arguments.batch_size < 1,
-        f"--seed must be >= 0, got {arguments.seed}": arguments.seed < 0,
     }
     for message, holds in wrong.items():
         if holds:
@@ -165,27 +146,36 @@ def _prompt(given: str | None) -> str:
         raise RequestError(f"stdin is no UTF-8 text: {error}") from None
 
 
-def _one(job: Job, text: str, arguments: argparse.Namespace) -> None:
-    from unmask.cli.terminal import has_colour
-    from unmask.text.answers import generate
-    from unmask.text.clock import Clock
+def _one(session: Session, form: PromptFormat, text: str, arguments: argparse.Namespace) -> None:
+    from unmask.text.terminal import has_colour
     from unmask.text.watch import Watch
     from unmask.trace.recording.files import together
 
-    request = job.request(job.texts.of_text(text, arguments.seed))
-    tokenizer, spec = job.shape.tokenizer, job.shape.spec
-    watch = Watch(tokenizer, spec, request, sys.stdout, has_colour()) if arguments.watch else None
-    with _traced(job, [request], arguments) as traces:
-        see = together(watch, traces)
-        answers = generate(job.load(), tokenizer, [request], 1, see, traces is not None, Clock())
-        _, answer = next(answers)
+    seed = session.options.seed or 0
+    request = session.request(form.of_text(text, seed))
+    watch = Watch(session, request, sys.stdout, has_colour()) if arguments.watch else None
+    with _traced(session, [request], arguments) as traces:
+        see, keep = together(watch, traces), traces is not None
+        _, answer = next(session.decode([request], on_step=see, keep_logits=keep))
     if watch is not None:
         watch.close()
     if arguments.json:
-        print(json.dumps(job.record(answer, arguments.seed), ensure_ascii=False))
+        print(json.dumps(_record(session, form, answer, seed), ensure_ascii=False))
     else:
         print(answer.text, flush=True)
         print(_summary(answer), file=sys.stderr)
+
+
+def _record(session: Session, form: PromptFormat, answer: Answer, seed: int) -> dict[str, Any]:
+    """An answer with all that it came from, for JSON."""
+    return {
+        **answer.record(),
+        "seed": seed,
+        "model": session.name,
+        "device": str(session.device),
+        "settings": session.settings_record(form),
+        "version": __version__,
+    }
 
 
 def _summary(answer: Answer) -> str:
@@ -204,41 +194,42 @@ def _summary(answer: Answer) -> str:
     return "; ".join(parts)
 
 
-def _many(job: Job, arguments: argparse.Namespace) -> None:
-    from unmask.text.answers import generate
-    from unmask.text.clock import Clock
+def _many(session: Session, form: PromptFormat, arguments: argparse.Namespace) -> None:
     from unmask.text.jsonl import AnswerFile, write
 
-    lines = _lines(job, arguments)
+    lines = _lines(session, form, arguments)
     output = None
     if arguments.output is not None:
-        output = AnswerFile(Path(arguments.output), job.settings_record)
-    requests = [_request(job, line) for line in lines]
+        output = AnswerFile(Path(arguments.output), session.settings_record(form))
+    requests = [_request(session, line) for line in lines]
     missing = list(output.unanswered(lines) if output else range(len(lines)))
     done, todo = len(lines) - len(missing), [requests[number] for number in missing]
     with _stream(output) as stream, _progress(len(lines)) as progress:
         progress(done)
         if not todo:
             return
-        with _traced(job, todo, arguments, missing) as traces:
-            model, kept = job.load(), traces is not None
-            size, tokenizer = arguments.batch_size, job.shape.tokenizer
-            for key, answer in generate(model, tokenizer, todo, size, traces, kept, Clock()):
+        with _traced(session, todo, arguments, missing) as traces:
+            keep, size = traces is not None, arguments.batch_size
+            for key, answer in session.decode(todo, None, size, traces, keep):
                 line = lines[missing[key]]
-                record = job.record(answer, line.prompt.seed)
+                record = _record(session, form, answer, line.prompt.seed)
                 write(stream, {"id": line.id, "asked": line.sha, **record})
                 progress(done := done + 1)
 
 
 @contextmanager
 def _traced(
-    job: Job, requests: list[Request], arguments: argparse.Namespace, lines: Sequence[int] = ()
+    session: Session,
+    requests: list[Request],
+    arguments: argparse.Namespace,
+    lines: Sequence[int] = (),
 ) -> Iterator[TraceFiles | None]:
-    """Writes traces where they are asked for: a file, or of many prompts a folder of them."""
+    """Writes traces if --trace was given: one file, or for many prompts a folder of files."""
     if arguments.trace is None:
         yield None
         return
     from unmask.trace.recording.files import TraceFiles, made_folder, writable
+    from unmask.trace.recording.record import text_of
 
     path = Path(arguments.trace)
     if lines:
@@ -247,31 +238,32 @@ def _traced(
         writable(path).close()
     with TraceFiles(
         lambda key: path / f"{lines[key] + 1}.trace" if lines else path,
-        lambda key, stream: job.tracer(stream, requests[key]),
-        lambda result: job.text_of(result, requests[result.key]),
+        lambda key, stream: session.tracer(stream, requests[key]),
+        lambda result: text_of(result, requests[result.key], session.tokenizer) or "",
     ) as traces:
         yield traces
 
 
-def _lines(job: Job, arguments: argparse.Namespace) -> list[Line]:
+def _lines(session: Session, form: PromptFormat, arguments: argparse.Namespace) -> list[Line]:
     from unmask.text.jsonl import read_prompts
 
+    seed = session.options.seed or 0
     if arguments.input == "-":
-        return read_prompts(sys.stdin.buffer, "stdin", job.texts, arguments.seed)
+        return read_prompts(sys.stdin.buffer, "stdin", form, seed)
     file = Path(arguments.input)
     output = Path(arguments.output or "")
     try:
         if arguments.output and output.exists() and output.samefile(file):
             raise RequestError(f"{file} is both --input and --output; give another --output")
         with file.open("rb") as stream:
-            return read_prompts(stream, arguments.input, job.texts, arguments.seed)
+            return read_prompts(stream, arguments.input, form, seed)
     except OSError as error:
         raise RequestError(f"{file} cannot be read: {error.strerror}") from None
 
 
-def _request(job: Job, line: Line) -> Request:
+def _request(session: Session, line: Line) -> Request:
     try:
-        return job.request(line.prompt)
+        return session.request(line.prompt)
     except RequestError as error:
         raise RequestError(f"{line.place}: {error}") from None
 

@@ -1,4 +1,4 @@
-"""`unmask serve`: a model behind OpenAI's API."""
+"""`unmask serve`: serve a model over OpenAI's API."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from unmask.cli.importing import import_all
+from unmask.cli.options import read_options
 from unmask.cli.run import add_decoding, add_model
+from unmask.embedded import NAME
 from unmask.errors import RequestError
 
 if TYPE_CHECKING:
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 
     from unmask.server.prepare import ServedModel
     from unmask.server.service import Service
-    from unmask.text.job import Job
+    from unmask.text.session import Session
 
 KEY = "UNMASK_API_KEY"
 
@@ -28,60 +30,62 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     """Register the command."""
     command = subparsers.add_parser(
         "serve",
-        help="serve a model over HTTP, as OpenAI's API has it",
-        description="Answers /v1/chat/completions, /v1/completions and /v1/models, with /health "
-        "and /metrics beside them, until it is interrupted; then it finishes what it has begun. "
+        help="serve a model over OpenAI's HTTP API",
+        description="Serves /v1/chat/completions, /v1/completions, /v1/models, /health, /metrics "
+        "and a playground at / until it is interrupted. It then finishes the requests it has. "
         "Needs the extra 'serve'.",
         epilog="""examples: unmask serve; unmask serve --model FOLDER --rule swd-block32;
         UNMASK_API_KEY=... unmask serve --host 0.0.0.0""",
     )
     add_model(command.add_argument_group("model"))
-    add_decoding(command.add_argument_group("decoding, where a request says nothing"))
+    add_decoding(command.add_argument_group("decoding (defaults of a request)"))
     _add_serving(command.add_argument_group("serving"))
-    _add_limits(command.add_argument_group("limits"))
+    _add_limits(command.add_argument_group("limits of a request"))
     command.set_defaults(run=run, chat=None, system=None, infill=False)
 
 
 def _add_serving(group: argparse._ArgumentGroup) -> None:
-    group.add_argument("--host", default="127.0.0.1", metavar="NAME", help="(127.0.0.1)")
-    group.add_argument("--port", type=int, default=8000, metavar="N", help="0: any free one (8000)")
-    group.add_argument(
-        "--api-key", metavar="KEY", help=f"what clients must know; better given in {KEY}"
-    )
-    group.add_argument(
+    add = group.add_argument
+    add("--host", default="127.0.0.1", metavar="NAME", help="listen here (default: 127.0.0.1)")
+    add("--port", type=int, default=8000, metavar="N", help="0 picks a free port (default: 8000)")
+    add("--api-key", metavar="KEY", help=f"clients must send this key; safer: set {KEY}")
+    add(
         "--allow-host", action="append", default=[], metavar="NAME",
-        help="another name that requests may call a loopback server by, such as a proxy's",
+        help="accept this name in the Host header of requests to a loopback server, such as a "
+        "proxy's; may be repeated",
     )  # fmt: skip
-    group.add_argument("--batch-size", type=int, default=8, metavar="N", help="rows at once (8)")
-    group.add_argument("--queue", type=int, default=64, metavar="N", help="rows that wait (64)")
-    group.add_argument(
+    add("--batch-size", type=int, default=8, metavar="N", help="rows at once (default: 8)")
+    add("--queue", type=int, default=64, metavar="N", help="rows that may wait (default: 64)")
+    add(
         "--grace", type=float, default=30.0, metavar="S",
-        help="seconds to finish in when interrupted (30)",
+        help="seconds to finish requests after an interrupt (default: 30)",
     )  # fmt: skip
-    group.add_argument(
+    add(
         "--ray", nargs="?", const="", metavar="ADDRESS",
-        help="replicas on a Ray cluster: HOST:PORT, auto (the one of this machine), or nothing "
-        "(RAY_ADDRESS, else one of its own)",
+        help="run replicas on the Ray cluster at HOST:PORT, or auto for this machine's cluster; "
+        "without ADDRESS, on RAY_ADDRESS or a new cluster",
     )  # fmt: skip
-    group.add_argument(
-        "--replicas", type=int, metavar="N", help="with --ray, on a GPU or CPU each (1)"
-    )
-    group.add_argument(
-        "--threads", type=int, metavar="N", help="of torch (embedded: 1, else torch's choice)"
-    )
+    add("--replicas", type=int, metavar="N", help="with --ray: number of replicas (default: 1)")
+    add(
+        "--threads", type=int, metavar="N",
+        help="torch threads (default: 1 for the embedded model, else torch's own)",
+    )  # fmt: skip
 
 
 def _add_limits(group: argparse._ArgumentGroup) -> None:
-    group.add_argument(
-        "--max-length", type=int, default=1024, metavar="N", help="tokens to write (1024)"
-    )
-    group.add_argument(
-        "--max-prompt", type=int, default=4096, metavar="N", help="tokens of a prompt (4096)"
-    )
+    add = group.add_argument
+    add(
+        "--max-length", type=int, default=1024, metavar="N",
+        help="most tokens that a request may write (default: 1024)",
+    )  # fmt: skip
+    add(
+        "--max-prompt", type=int, default=4096, metavar="N",
+        help="most tokens of a prompt (default: 4096)",
+    )  # fmt: skip
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Serve until a signal comes."""
+    """Serve until a signal."""
     key = arguments.api_key or os.environ.get(KEY) or None
     _check(arguments)
     _require_packages()
@@ -89,7 +93,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     if not is_loopback(arguments.host) and key is None:
         raise RequestError(
-            f"the host {arguments.host!r} can be reached from outside; set {KEY}, or serve on "
+            f"the host {arguments.host!r} can be reached from other machines; set {KEY}, or use "
             "127.0.0.1"
         )
     if arguments.ray is not None:
@@ -99,12 +103,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _run_here(arguments: argparse.Namespace, key: str | None) -> int:
     from unmask.server.run import listen, server_of
-    from unmask.text.job import Job
 
-    job = Job.of(arguments)
-    served = _served(job, arguments)
+    served = served_model(arguments)
     with listen(arguments.host, arguments.port) as bound:
-        service, app = _service(job, served, key)
+        service, app = _service(served, arguments, key)
         host, port = bound.getsockname()[:2]
         where = f"http://{f'[{host}]' if ':' in host else host}:{port}"
         ready = f"unmask serve: {served.name} on {where}"
@@ -120,12 +122,11 @@ def _run_here(arguments: argparse.Namespace, key: str | None) -> int:
 def _run_on_cluster(arguments: argparse.Namespace, key: str | None) -> int:
     from unmask.lab.ray.join import Cluster, address_of, joined
     from unmask.server.replicas import serve_on
-    from unmask.text.job import Job
 
     count, threads = arguments.replicas or 1, arguments.threads or 1
     cluster = Cluster(address_of(arguments.ray), count, arguments.device, threads)
-    options = {**vars(arguments), "run": None, "device": "cpu"}  # here nothing is decoded
-    name = _served(Job.of(argparse.Namespace(**options)), arguments).name
+    options = {**vars(arguments), "run": None, "device": "cpu"}  # this process decodes nothing
+    name = served_model(argparse.Namespace(**options)).name
     if Path(arguments.model).expanduser().is_dir():
         options["model"] = str(Path(arguments.model).expanduser().absolute())
     with joined(cluster) as slots:
@@ -136,23 +137,23 @@ def _run_on_cluster(arguments: argparse.Namespace, key: str | None) -> int:
 
 
 def service_of(arguments: argparse.Namespace, key: str | None) -> tuple[Service, ASGIApp]:
-    """A whole server as these options have it, but for the port; not yet started."""
-    from unmask.text.job import Job
-
+    """A server with these options that is not started and has no port."""
     import_all(arguments)
-    job = Job.of(arguments)
-    return _service(job, _served(job, arguments), key)
+    return _service(served_model(arguments), arguments, key)
 
 
-def _service(job: Job, served: ServedModel, key: str | None) -> tuple[Service, ASGIApp]:
+def _service(
+    served: ServedModel, arguments: argparse.Namespace, key: str | None
+) -> tuple[Service, ASGIApp]:
     from unmask.server.app import create_app
     from unmask.server.guard import is_loopback
     from unmask.server.service import Service
 
-    options = job.options
-    _use_threads(job, options.threads)
-    service = Service(served, job.load(), options.batch_size, options.queue, job.tracer)
-    hosts = options.allow_host if is_loopback(options.host) else None
+    session = served.session
+    _use_threads(session, arguments.threads)
+    size, queue = arguments.batch_size, arguments.queue
+    service = Service(served, session.model(), size, queue, session.tracer)
+    hosts = arguments.allow_host if is_loopback(arguments.host) else None
     return service, create_app(service, key, hosts)
 
 
@@ -166,7 +167,6 @@ def _check(arguments: argparse.Namespace) -> None:
         f"--queue must be >= 0, got {arguments.queue}": arguments.queue < 0,
         f"--grace must be >= 0, got {arguments.grace}": not arguments.grace >= 0,
         f"--port must be 0..65535, got {arguments.port}": not 0 <= arguments.port <= 65535,
-        f"--seed must be >= 0, got {arguments.seed}": arguments.seed < 0,
         f"--threads must be >= 1, got {arguments.threads}": arguments.threads is not None
         and arguments.threads < 1,
         f"--replicas must be >= 1, got {arguments.replicas}": arguments.replicas is not None
@@ -187,29 +187,28 @@ def _require_packages() -> None:
             )
 
 
-def _served(job: Job, arguments: argparse.Namespace) -> ServedModel:
-    """The model by the name that clients know it by."""
+def served_model(arguments: argparse.Namespace) -> ServedModel:
+    """The model with its public name, the defaults of a request and its limits."""
     from unmask.server.limits import RequestLimits
     from unmask.server.prepare import ServedModel
+    from unmask.text.session import Session
 
+    session = Session(arguments.model, options=read_options(arguments), device=arguments.device)
     limits = RequestLimits(length=arguments.max_length, prompt=arguments.max_prompt)
-    if job.length > limits.length:
+    length = session.resolve().length
+    if length > limits.length:
         raise RequestError(
-            f"requests get {job.length} tokens where they do not say, and --max-length is "
+            f"the default length of a request is {length}, more than --max-length "
             f"{limits.length}; give a smaller --length"
         )
-    name = job.model_name
-    if Path(name).expanduser().is_dir():
-        name = job.shape.folder.resolve().name
-    return ServedModel(name, job.shape, job.asked, limits, arguments.seed)
+    is_folder = Path(session.name).expanduser().is_dir()
+    return ServedModel(session.spec.name if is_folder else session.name, session, limits)
 
 
-def _use_threads(job: Job, threads: int | None) -> None:
+def _use_threads(session: Session, threads: int | None) -> None:
     import torch
 
-    from unmask import embedded
-
-    if threads is None and job.shape.folder == embedded.FOLDER:
-        threads = 1  # far too small for more
+    if threads is None and session.name == NAME:
+        threads = 1  # the embedded model is too small for more
     if threads is not None:
         torch.set_num_threads(threads)

@@ -6,15 +6,9 @@ import argparse
 from typing import Any
 
 from unmask.cli.importing import add_import
-from unmask.cli.lab_options import (
-    add_cluster,
-    add_running,
-    add_sampling,
-    number_of,
-    options_of,
-    progress,
-    tools_of,
-)
+from unmask.cli.lab_options import add_cluster, add_running, options_of, progress, tools_of
+from unmask.cli.options import PRESET, add_options, given_lists
+from unmask.decoding.options import OPTIONS
 
 
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -34,17 +28,14 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     command.add_argument("name", nargs="?", metavar="NAME", help="a sweep, or FILE.toml")
     command.add_argument("--list", action="store_true", help="show the package's sweeps")
     grid = command.add_argument_group("grid (several values: commas; rules: several --rule)")
-    grid.add_argument("--model", metavar="PATHS", help="folders or hub ids (embedded)")
-    grid.add_argument("--task", metavar="NAMES", help="see `unmask tasks`")
-    grid.add_argument("--preset", metavar="NAME", help="prompts: paper, official, lm-eval, own")
-    grid.add_argument("--rule", action="append", help="with braces it is several")
+    grid.add_argument("--model", metavar="PATHS", help="folders or hub ids (default: embedded)")
+    grid.add_argument("--task", metavar="NAMES", help="tasks; `unmask tasks` lists them")
+    grid.add_argument(
+        "--preset", metavar="NAMES", help="prompt presets: paper, official, lm-eval or own"
+    )
+    grid.add_argument("--limit", type=int, metavar="N", help="only the first N examples")
+    add_options(grid, OPTIONS, {**PRESET, "rule": "none; give one"}, several=True)
     add_import(grid)
-    grid.add_argument("--block", metavar="NS", help="full, or numbers (the preset's)")
-    grid.add_argument("--length", metavar="NS", help="tokens to write (the preset's)")
-    grid.add_argument("--eos", metavar="NAMES", help="keep, suppress, ... (the preset's)")
-    grid.add_argument("--cache", metavar="NAMES", help="(none)")
-    grid.add_argument("--seed", metavar="NS", help="(0)")
-    add_sampling(grid)
     running = command.add_argument_group("running")
     add_running(running)
     add_cluster(running)
@@ -105,14 +96,10 @@ def run_settings(arguments: argparse.Namespace, settings: Any) -> int:
 
 def changes_of(arguments: argparse.Namespace) -> dict[str, Any]:
     """The options that were given, as a sweep file would hold them."""
-    found: dict[str, Any] = {}
-    for name in ("model", "task", "eos", "cache"):
+    changes: dict[str, Any] = given_lists(arguments)
+    for name in ("model", "task", "preset"):
         if getattr(arguments, name) is not None:
-            found[name] = [part.strip() for part in getattr(arguments, name).split(",")]
-    for name in ("length", "seed", "block"):
-        if getattr(arguments, name) is not None:
-            found[name] = [number_of(name, part) for part in getattr(arguments, name).split(",")]
-    for name in ("preset", "rule", "limit", "dtype", "temperature", "top_p", "steps"):
-        if getattr(arguments, name) is not None:
-            found[name] = getattr(arguments, name)
-    return found
+            changes[name] = [part.strip() for part in getattr(arguments, name).split(",")]
+    if arguments.limit is not None:
+        changes["limit"] = arguments.limit
+    return changes

@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 
 from unmask.cli.importing import add_import
-from unmask.cli.lab_options import add_running, number_of, options_of, progress, tools_of
+from unmask.cli.lab_options import add_running, options_of, progress, tools_of
+from unmask.cli.options import PRESET, add_options, read_options
+from unmask.decoding.options import OPTIONS
 from unmask.embedded import NAME
 from unmask.errors import LabError
 
@@ -26,13 +28,14 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         "--model", default=NAME, metavar="PATH", help="folder or hub id (embedded)"
     )
     command.add_argument("--preset", metavar="NAME", help="prompts (paper, or the task's own)")
-    command.add_argument("--length", type=int, metavar="N", help="tokens (the preset's)")
-    command.add_argument("--eos", metavar="NAME", help="(the preset's)")
     command.add_argument("--score", default="confidence", help="(confidence)")
     add_import(command)
     command.add_argument("--selection", choices=("eb", "threshold"), default="eb", help="(eb)")
     command.add_argument("--lam", metavar="XS", help="to choose from (0,0.5,1,5,15,30)")
-    command.add_argument("--block", default="full,32", metavar="NS", help="(full,32)")
+    command.add_argument(
+        "--block", default="full,32", metavar="NS",
+        help="blocks to choose from, with commas (default: full,32)",
+    )  # fmt: skip
     command.add_argument("--nfe", type=float, metavar="N", help="forwards an example may take")
     command.add_argument(
         "--budget", type=int, default=2000, metavar="N", help="example decodings to spend (2000)"
@@ -46,6 +49,8 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     command.add_argument(
         "--no-regret", action="store_true", help="skip the whole grid on held-out examples"
     )
+    others = [name for name in OPTIONS if name not in ("rule", "block")]
+    add_options(command.add_argument_group("decoding"), others, PRESET)
     add_running(command.add_argument_group("running"))
     command.set_defaults(run=run)
 
@@ -57,14 +62,12 @@ def run(arguments: argparse.Namespace) -> int:
     from unmask.lab.tune import candidates, split
     from unmask.lab.tune_run import Tuner
 
-    blocks = [number_of("block", part) for part in arguments.block.split(",")]
+    blocks = [OPTIONS["block"].parse("--block", part) for part in arguments.block.split(",")]
     grid = candidates(arguments.score, arguments.selection, blocks, _lams(arguments.lam))
     examples = benchmark(arguments.task).load(arguments.data)
     calibration, held_out = split(examples, arguments.calibration)
-    usual = Setting(
-        arguments.model, arguments.task, "", None, arguments.length, arguments.eos, "none", 0,
-        arguments.preset,
-    )  # fmt: skip
+    arguments.block = None
+    usual = Setting(arguments.model, arguments.task, read_options(arguments), arguments.preset)
     options = options_of(arguments)
     with tools_of(arguments, [benchmark(arguments.task)]) as tools, progress() as bars:
         tuner = Tuner(usual, calibration, arguments.budget, options, tools, bars, print)

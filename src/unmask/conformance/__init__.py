@@ -1,4 +1,4 @@
-"""Replays golden cases of the original implementations against this build."""
+"""Runs the golden cases of the original implementations on this build."""
 
 from unmask.conformance.report import Outcome, Report
 from unmask.conformance.run import run, run_file

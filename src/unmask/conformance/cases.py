@@ -1,4 +1,4 @@
-"""Golden decoder cases as requests: which rule of this build answers which upstream function."""
+"""Golden decoder cases as requests: the rule of this build for each upstream function."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from unmask.conformance.report import Status
 from unmask.decoding.options import Eos
 from unmask.decoding.request import Settings
 from unmask.rules.modulators import PositionCalibration
@@ -17,17 +18,27 @@ EOS, EOT = 59, 58  # of the toy denoisers
 SCORES = {"maskgit_plus": "confidence", "topk_margin": "margin", "entropy": "entropy"}
 
 
-class NotOffered(Exception):  # noqa: N818
+class Skipped(Exception):  # noqa: N818
+    """A case that this build does not run, with its reason."""
+
+    status: Status
+
+
+class NotOffered(Skipped):
     """A decoder that this build does not have."""
 
+    status = "not offered"
 
-class KnownDifference(Exception):  # noqa: N818
+
+class KnownDifference(Skipped):
     """A case that records an upstream defect, or the order of upstream's random numbers."""
+
+    status = "known difference"
 
 
 @dataclass(frozen=True)
-class Plan:
-    """How to decode a case."""
+class CasePlan:
+    """The settings and the model of a golden case."""
 
     settings: Settings
     shift: bool = False
@@ -36,14 +47,17 @@ class Plan:
     seed: int = 0
 
 
-def plan_of(case: dict[str, Any], folder: Path) -> Plan:
+Make = Callable[[dict[str, Any], Path], CasePlan]
+
+
+def plan_of(case: dict[str, Any], folder: Path) -> CasePlan:
     """The plan that should reproduce a golden case."""
     config, family = case["config"], case["id"].split("/")[0]
     if "decoder" not in config:
-        return Plan(_settings(config, _swd_rule(config)), shift=config.get("shift", False))
+        return CasePlan(_settings(config, _swd_rule(config)), shift=config.get("shift", False))
     make = _UPSTREAM.get(family)
     if make is None:
-        raise NotOffered(_NOT_OFFERED.get(family, f"the family {family!r} is not known here"))
+        raise NotOffered(_NOT_OFFERED.get(family, f"the family {family!r} is not known"))
     if "BUG" in case["id"] or "QUIRK" in case["id"]:
         raise KnownDifference(case.get("notes") or "records an upstream defect")
     if config.get("temperature") or config.get("alg_temp") or config.get("remasking") == "random":
@@ -82,11 +96,11 @@ def _swd_rule(config: dict[str, Any]) -> str:
     elif select["policy"] == "eb":
         parts.append(f"eb({select['gamma']})")
     else:
-        raise NotOffered(f"the selection {select['policy']!r} is not known here")
+        raise NotOffered(f"the selection {select['policy']!r} is not known")
     return " | ".join(parts)
 
 
-def _llada(c: dict[str, Any], folder: Path) -> Plan:
+def _llada(c: dict[str, Any], folder: Path) -> CasePlan:
     eos: Eos = "keep"
     stops: tuple[int, ...] = (EOS,)
     if c.get("logits_eos_inf"):
@@ -94,175 +108,145 @@ def _llada(c: dict[str, Any], folder: Path) -> Plan:
     elif c.get("confidence_eos_eot_inf"):
         eos, stops = "last", (EOS, EOT)
     settings = _settings(c, f"confidence | static({c['steps']})", eos)
-    return Plan(settings, guidance=c.get("cfg_scale", 0.0), stop_ids=stops)
+    return CasePlan(settings, guidance=c.get("cfg_scale", 0.0), stop_ids=stops)
 
 
-def _dream(c: dict[str, Any], folder: Path) -> Plan:
+def _dream(c: dict[str, Any], folder: Path) -> CasePlan:
     if c["alg"] == "origin":
         rule = f"confidence | origin({c['steps']}, eps={c['eps']})"
     else:
         rule = f"{SCORES[c['alg']]} | timesteps({c['steps']}, eps={c['eps']})"
-    return Plan(_settings(c, rule), shift=True, seed=c.get("torch_manual_seed", 0))
+    return CasePlan(_settings(c, rule), shift=True, seed=c.get("torch_manual_seed", 0))
 
 
-def _fastdllm(c: dict[str, Any], folder: Path) -> Plan:
+def _fastdllm(c: dict[str, Any], folder: Path) -> CasePlan:
     if c.get("threshold") is None:
-        return Plan(_settings(c, f"confidence | static({c['steps']})"))
+        return CasePlan(_settings(c, f"confidence | static({c['steps']})"))
     eos: Eos = "fill" if c.get("early_stop") else "keep"
-    return Plan(_settings(c, f"confidence | threshold({c['threshold']}, test=ge)", eos))
+    return CasePlan(_settings(c, f"confidence | threshold({c['threshold']}, test=ge)", eos))
 
 
-def _fastdllm_dream(c: dict[str, Any], folder: Path) -> Plan:
-    rule = f"confidence | threshold({c['threshold']}, test=ge) | cap(1, steps={c['steps']})"
-    return Plan(_settings(c, rule), shift=True)
-
-
-def _fastdllm_factor(c: dict[str, Any], folder: Path) -> Plan:
+def _fastdllm_factor(c: dict[str, Any], folder: Path) -> CasePlan:
     eos: Eos = "fill" if c.get("early_stop") else "keep"
-    return Plan(_settings(c, f"confidence | factor({c['factor']}, last=take)", eos))
+    return CasePlan(_settings(c, f"confidence | factor({c['factor']}, last=take)", eos))
 
 
-def _eb(c: dict[str, Any], folder: Path) -> Plan:
-    return Plan(_settings(c, f"{c['rank']} | eb({c['gamma']})"))
-
-
-def _klass(c: dict[str, Any], folder: Path) -> Plan:
-    if c.get("unmask_strategy", "all") != "all":
-        raise NotOffered("KLASS's unmask_strategy other than 'all' is not offered")
-    knobs = f"{c['conf_threshold']}, kl={c['kl_threshold']}, n={c['kl_history_length']}"
-    return Plan(_settings(c, f"confidence | klass({knobs})"))
-
-
-def _klass_dream(c: dict[str, Any], folder: Path) -> Plan:
-    if c.get("unmask_strategy", "all") != "all":
-        raise NotOffered("KLASS's unmask_strategy other than 'all' is not offered")
-    knobs = f"{c['conf_threshold']}, kl={c['kl_threshold']}, n={c['kl_history_length']}, test=ge"
-    return Plan(_settings(c, f"confidence | klass({knobs})"), shift=True)
-
-
-def _klass_alg(c: dict[str, Any], folder: Path) -> Plan:
+def _klass_alg(c: dict[str, Any], folder: Path) -> CasePlan:
     if c["decoder"].endswith("entropy"):
         raise KnownDifference("upstream scores +entropy: the most uncertain token goes first")
-    return Plan(_settings(c, f"margin | static({c['steps']})"))
+    return CasePlan(_settings(c, f"margin | static({c['steps']})"))
+
+
+def _by_rule(
+    rule: str, eos: Callable[[dict[str, Any]], Eos] = lambda c: "keep", shift: bool = False
+) -> Make:
+    """A plan that needs only a rule, with the values of the case's config filled in."""
+    return lambda c, folder: CasePlan(_settings(c, rule.format(**c), eos(c)), shift=shift)
+
+
+def _klass(test: str, shift: bool = False) -> Make:
+    knobs = "{conf_threshold}, kl={kl_threshold}, n={kl_history_length}"
+    make = _by_rule(f"confidence | klass({knobs}{test})", shift=shift)
+
+    def plan(c: dict[str, Any], folder: Path) -> CasePlan:
+        if c.get("unmask_strategy", "all") != "all":
+            raise NotOffered("KLASS's unmask_strategy other than 'all' is not offered")
+        return make(c, folder)
+
+    return plan
 
 
 def _dinfer_eos(c: dict[str, Any]) -> Eos:
     return "block" if c.get("early_stop") and c.get("eos_id", EOS) >= 0 else "keep"
 
 
-def _dinfer_threshold(c: dict[str, Any], folder: Path) -> Plan:
-    rule = f"confidence | {_dinfer_select(c)}"
-    return Plan(_settings(c, rule, _dinfer_eos(c)))
-
-
-def _credit(c: dict[str, Any], folder: Path) -> Plan:
-    knobs = f"{c['credit_alpha']}, {c['decay_beta']}, {c['boost_gamma']}"
-    rule = f"credit({knobs}) | confidence | {_dinfer_select(c)}"
-    return Plan(_settings(c, rule, _dinfer_eos(c)))
-
-
-def _dinfer_select(c: dict[str, Any]) -> str:
-    return f"threshold({c['threshold']}, test=ge, slack=1e-05)"
-
-
-def _hierarchy(c: dict[str, Any], folder: Path) -> Plan:
-    rule = f"confidence | hierarchy({c['threshold']}, low={c['low_threshold']})"
-    return Plan(_settings(c, rule, _dinfer_eos(c)))
-
-
-def _pc_sampler(c: dict[str, Any], folder: Path) -> Plan:
+def _pc_sampler(c: dict[str, Any], folder: Path) -> CasePlan:
     weight = PositionCalibration(c["lambda"], c["alpha"], str(folder / "background_freq.json"))
     plain = Rule.parse(f"confidence | static({c['steps']})")
-    return Plan(_settings(c, Rule(plain.score, plain.select, (weight,))))
+    return CasePlan(_settings(c, Rule(plain.score, plain.select, (weight,))))
 
 
-def _pc_static(score: str) -> Callable[[dict[str, Any], Path], Plan]:
-    def plan(c: dict[str, Any], folder: Path) -> Plan:
+def _pc_static(score: str) -> Make:
+    def plan(c: dict[str, Any], folder: Path) -> CasePlan:
         if _block(c) is not None:
             raise KnownDifference("upstream does not exclude later blocks")
-        return Plan(_settings(c, f"{score} | static({c['steps']})"))
+        return CasePlan(_settings(c, f"{score} | static({c['steps']})"))
 
     return plan
 
 
-def _sglang(c: dict[str, Any], folder: Path) -> Plan:
-    return Plan(_settings(c, f"confidence | threshold({c['threshold']})"))
-
-
-def _d2_vanilla(c: dict[str, Any], folder: Path) -> Plan:
+def _d2_vanilla(c: dict[str, Any], folder: Path) -> CasePlan:
     eos: Eos = "stop" if c.get("stop_until_eos") else "keep"
     rule = f"{SCORES[c['alg']]} | top({c['num_transfer_tokens']})"
     stops = (c.get("eos_token_id", EOS),)
-    return Plan(_settings(c, rule, eos), shift=c.get("shift_logits", False), stop_ids=stops)
+    return CasePlan(_settings(c, rule, eos), shift=c.get("shift_logits", False), stop_ids=stops)
 
 
-def _d2_threshold(c: dict[str, Any], folder: Path) -> Plan:
+def _d2_threshold(c: dict[str, Any], folder: Path) -> CasePlan:
     rule = (
         f"{SCORES[c['alg']]} | threshold({c['threshold']}, test=ge) "
         f"| floor({c['num_transfer_tokens']})"
     )
-    return Plan(_settings(c, rule), shift=c.get("shift_logits", False))
+    return CasePlan(_settings(c, rule), shift=c.get("shift_logits", False))
 
 
-def _d2_factor(c: dict[str, Any], folder: Path) -> Plan:
-    return Plan(_settings(c, f"confidence | factor({c['factor']}, last=drop)"))
-
-
-def _d2_certainty(c: dict[str, Any], folder: Path) -> Plan:
-    rule = f"confidence | certainty({c['sigma']}) | top({c['num_transfer_tokens']})"
-    return Plan(_settings(c, rule))
-
-
-def _d2_klass(c: dict[str, Any], folder: Path) -> Plan:
-    knobs = f"{c['threshold']}, kl={c['kl_threshold']}, n={c['kl_history_length']}"
-    return Plan(_settings(c, f"confidence | klass({knobs}, test=ge, gate=no)"))
-
-
-def _d2_ar(c: dict[str, Any], folder: Path) -> Plan:
+def _d2_ar(c: dict[str, Any], folder: Path) -> CasePlan:
     if c["threshold"] is None:
         raise KnownDifference("without a threshold upstream takes the whole block in one step")
-    return Plan(_settings(c, f"confidence | ar({c['threshold']}, k={c['num_transfer_tokens']})"))
+    return CasePlan(
+        _settings(c, f"confidence | ar({c['threshold']}, k={c['num_transfer_tokens']})")
+    )
 
 
-def _d2_eb(c: dict[str, Any], folder: Path) -> Plan:
+def _d2_eb(c: dict[str, Any], folder: Path) -> CasePlan:
     if c["alg"] != "entropy":
         raise KnownDifference("upstream takes the maximum over the batch axis, which is not EB")
-    return Plan(_settings(c, f"entropy | eb({c['gamma']})"))
+    return CasePlan(_settings(c, f"entropy | eb({c['gamma']})"))
 
 
-def _dllm_plugin(c: dict[str, Any], folder: Path) -> Plan:
+def _dllm_plugin(c: dict[str, Any], folder: Path) -> CasePlan:
     tau = Threshold(c["commit_confidence_threshold"]).tau
-    return Plan(
+    return CasePlan(
         _settings(c, f"confidence | threshold({tau}) | floor(1, steps={c['denoise_steps']})")
     )
 
 
-_UPSTREAM: dict[str, Callable[[dict[str, Any], Path], Plan]] = {
-    "credit": _credit,
+_DINFER_THRESHOLD = "confidence | threshold({threshold}, test=ge, slack=1e-05)"
+_UPSTREAM: dict[str, Make] = {
+    "credit": _by_rule(
+        "credit({credit_alpha}, {decay_beta}, {boost_gamma}) | " + _DINFER_THRESHOLD, _dinfer_eos
+    ),
     "d2_ar": _d2_ar,
-    "d2_certainty": _d2_certainty,
+    "d2_certainty": _by_rule("confidence | certainty({sigma}) | top({num_transfer_tokens})"),
     "d2_eb": _d2_eb,
-    "d2_factor": _d2_factor,
-    "d2_klass": _d2_klass,
+    "d2_factor": _by_rule("confidence | factor({factor}, last=drop)"),
+    "d2_klass": _by_rule(
+        "confidence | klass({threshold}, kl={kl_threshold}, n={kl_history_length}, "
+        "test=ge, gate=no)"
+    ),
     "d2_threshold": _d2_threshold,
     "d2_vanilla": _d2_vanilla,
-    "dinfer_hierarchy": _hierarchy,
-    "dinfer_threshold": _dinfer_threshold,
+    "dinfer_hierarchy": _by_rule(
+        "confidence | hierarchy({threshold}, low={low_threshold})", _dinfer_eos
+    ),
+    "dinfer_threshold": _by_rule(_DINFER_THRESHOLD, _dinfer_eos),
     "dllm_plugin": _dllm_plugin,
     "dream": _dream,
-    "eb_pc": _eb,
-    "eb_unid2": _eb,
+    "eb_pc": _by_rule("{rank} | eb({gamma})"),
+    "eb_unid2": _by_rule("{rank} | eb({gamma})"),
     "fastdllm": _fastdllm,
-    "fastdllm_dream": _fastdllm_dream,
+    "fastdllm_dream": _by_rule(
+        "confidence | threshold({threshold}, test=ge) | cap(1, steps={steps})", shift=True
+    ),
     "fastdllm_factor": _fastdllm_factor,
-    "klass": _klass,
+    "klass": _klass(test=""),
     "klass_alg": _klass_alg,
-    "klass_dream": _klass_dream,
+    "klass_dream": _klass(test=", test=ge", shift=True),
     "llada": _llada,
     "pc_entropy": _pc_static("entropy"),
     "pc_margin": _pc_static("margin"),
     "pc_sampler": _pc_sampler,
-    "sglang_low_confidence": _sglang,
+    "sglang_low_confidence": _by_rule("confidence | threshold({threshold})"),
 }
 _NOT_OFFERED = {
     "wino": "WINO's shadow block is not offered yet",

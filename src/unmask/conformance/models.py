@@ -1,4 +1,4 @@
-"""Golden checkpoints: logits, hidden states, generations, tokenizers and chats of the originals."""
+"""Golden checkpoints: logits, hidden states, generations, tokens and chats of the originals."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from unmask.conformance.cases import SCORES, KnownDifference, NotOffered
+from unmask.conformance.cases import SCORES, KnownDifference, NotOffered, Skipped
 from unmask.conformance.report import Report
 from unmask.decoding.loop import decode_steps
 from unmask.decoding.options import Eos
@@ -30,13 +30,13 @@ TOLERANCE = 2e-4  # of float32 logits
 
 
 def is_model_folder(folder: Path) -> bool:
-    """A checkpoint with golden outputs beside it."""
+    """Whether a folder holds a checkpoint with golden outputs."""
     return (folder / "config.json").is_file() and any(folder.glob("golden_*"))
 
 
 @torch.no_grad()
 def run_model(folder: Path, report: Report) -> None:
-    """Everything golden in one checkpoint folder, in float32."""
+    """Run all golden cases of one checkpoint folder, in float32."""
     name = folder.name
     meta = _json(folder / "golden_meta.json") or {}
     try:
@@ -61,7 +61,7 @@ def _spec_differences(loaded: Loaded, meta: dict[str, Any]) -> Iterator[str]:
 
 
 def _forward(loaded: Loaded, meta: dict[str, Any], report: Report, name: str) -> None:
-    """Logits of every case, and the hidden states of the first."""
+    """Compare the logits of every case, and the hidden states of the first case."""
     notes = {case["case"]: case for case in meta.get("forward_cases", [])}
     with np.load(loaded.folder / "golden_forward.npz") as stored:
         arrays = {key: torch.from_numpy(stored[key]) for key in stored.files}
@@ -110,22 +110,22 @@ def _hidden(file: Path, states: list[Tensor]) -> Iterator[str]:
     if len(wanted) != len(states):
         yield f"expected {len(wanted)} hidden states, got {len(states)}"
         return
-    for number, (found, golden) in enumerate(zip(states, wanted, strict=True)):
-        yield from _far(found, golden, f"h{number}")
+    for number, (state, golden) in enumerate(zip(states, wanted, strict=True)):
+        yield from _far(state, golden, f"h{number}")
 
 
-def _far(found: Tensor, wanted: Tensor, what: str) -> Iterator[str]:
-    if found.shape != wanted.shape:
-        yield f"{what}: expected shape {tuple(wanted.shape)}, got {tuple(found.shape)}"
+def _far(value: Tensor, wanted: Tensor, what: str) -> Iterator[str]:
+    if value.shape != wanted.shape:
+        yield f"{what}: expected shape {tuple(wanted.shape)}, got {tuple(value.shape)}"
         return
-    distance = float((found - wanted).abs().max())
+    distance = float((value - wanted).abs().max())
     if not distance <= TOLERANCE:
         yield f"{what} differ by {distance:.1e}, more than {TOLERANCE:.0e}"
 
 
 @dataclass(frozen=True)
-class Plan:
-    """How to decode a golden generation."""
+class GenerationPlan:
+    """The rule, settings and cache of a golden generation."""
 
     rule: str
     length: int
@@ -142,17 +142,14 @@ class Plan:
 def _generation(loaded: Loaded, case: dict[str, Any], report: Report, name: str) -> None:
     try:
         plan = _plan(loaded, case)
-        verdict = _verdict(_generation_differences(loaded, case, plan))
-        report.add(name, *verdict)
-    except NotOffered as reason:
-        report.add(name, "not offered", str(reason))
-    except KnownDifference as reason:
-        report.add(name, "known difference", str(reason))
+        report.add(name, *_verdict(_generation_differences(loaded, case, plan)))
+    except Skipped as reason:
+        report.add(name, reason.status, str(reason))
     except UnmaskError as error:
         report.add(name, "failed", f"{type(error).__name__}: {error}")
 
 
-def _plan(loaded: Loaded, case: dict[str, Any]) -> Plan:
+def _plan(loaded: Loaded, case: dict[str, Any]) -> GenerationPlan:
     params, source = case["params"], case["source"]
     if case.get("rng") and params.get("alg") != "origin":
         raise KnownDifference("depends on the order in which upstream draws random numbers")
@@ -164,24 +161,24 @@ def _plan(loaded: Loaded, case: dict[str, Any]) -> Plan:
         return _dream_plan(params, case)
     if "Fast-dLLM" in source or "LLaDA" in source:
         return _llada_plan(params, case["case"])
-    raise NotOffered(f"the sampler of {source} is not known here")
+    raise NotOffered(f"the sampler of {source} is not known")
 
 
-def _llada_plan(p: dict[str, Any], name: str) -> Plan:
+def _llada_plan(p: dict[str, Any], name: str) -> GenerationPlan:
     rule = f"confidence | static({p['steps']})"
     if p.get("threshold") is not None:
         rule = f"confidence | threshold({p['threshold']}, test=ge)"
     cache = next((kind for kind in ("prefix", "dual") if f"{kind}_cache" in name), None)
     block = p["block_length"] if p["block_length"] < p["gen_length"] else None
     guidance = p.get("cfg_scale") or 0.0
-    return Plan(rule, p["gen_length"], block, cache=cache, guidance=guidance)
+    return GenerationPlan(rule, p["gen_length"], block, cache=cache, guidance=guidance)
 
 
-def _dream_plan(p: dict[str, Any], case: dict[str, Any]) -> Plan:
+def _dream_plan(p: dict[str, Any], case: dict[str, Any]) -> GenerationPlan:
     if "block_length" in p:
         raise KnownDifference(
             "upstream forces the first token of every block from the block's full forward, "
-            "whatever its confidence, and shifts within the slice"
+            "at any confidence, and shifts within the slice"
         )
     length, steps = p["max_new_tokens"], p["steps"]
     if p["alg"] == "confidence_threshold":
@@ -191,30 +188,32 @@ def _dream_plan(p: dict[str, Any], case: dict[str, Any]) -> Plan:
     else:
         rule = f"{SCORES[p['alg']]} | timesteps({steps}, eps={p['eps']})"
     sampling = Sampling(0.0, p.get("top_p") or 1.0, p.get("top_k") or 0, tempered=True)
-    return Plan(rule, length, sampling=sampling, seed=case.get("torch_manual_seed", 0))
+    return GenerationPlan(rule, length, sampling=sampling, seed=case.get("torch_manual_seed", 0))
 
 
-def _llada2_plan(p: dict[str, Any]) -> Plan:
+def _llada2_plan(p: dict[str, Any]) -> GenerationPlan:
     least = max(1, p["block_length"] // p["steps"])
     rule = f"confidence | threshold({p['threshold']}) | floor({least})"
-    # Upstream ends with the block that holds EOS; early, once nothing before it is masked.
+    # Upstream stops after the block with EOS; with early stop, once all before EOS is filled.
     early = bool(p.get("eos_early_stop"))
     block = p["block_length"]
-    return Plan(
+    return GenerationPlan(
         rule, p["gen_length"], eos="block", cache="block", attention_block=block, early=early
     )
 
 
-def _sdar_plan(p: dict[str, Any]) -> Plan:
+def _sdar_plan(p: dict[str, Any]) -> GenerationPlan:
     if p["remasking_strategy"] != "sequential":
         raise KnownDifference("depends on the order in which upstream draws random numbers")
     count = max(1, p["block_length"] // p["denoising_steps"])
-    rule = f"confidence | ar(2, k={count})"  # no probability reaches 2: the leftmost k
-    return Plan(rule, p["gen_length"], cache="block", attention_block=p["block_length"])
+    rule = f"confidence | ar(2, k={count})"  # no probability reaches 2, so the leftmost k are taken
+    return GenerationPlan(rule, p["gen_length"], cache="block", attention_block=p["block_length"])
 
 
-def _generation_differences(loaded: Loaded, case: dict[str, Any], plan: Plan) -> Iterator[str]:
-    """Ids and forwards of a golden generation, cached and not where the cache is exact."""
+def _generation_differences(
+    loaded: Loaded, case: dict[str, Any], plan: GenerationPlan
+) -> Iterator[str]:
+    """Differences in tokens and forwards; if the cache is exact, also without the cache."""
     plain = loaded.model
     if plan.attention_block is not None:
         plain = plain.with_block(plan.attention_block)
@@ -226,7 +225,7 @@ def _generation_differences(loaded: Loaded, case: dict[str, Any], plan: Plan) ->
         yield from (f"without cache: {what}" for what in _compare(plain, case, plan))
 
 
-def _compare(model: Denoiser, case: dict[str, Any], plan: Plan) -> Iterator[str]:
+def _compare(model: Denoiser, case: dict[str, Any], plan: GenerationPlan) -> Iterator[str]:
     # Upstream leaves the mask token in the softmax, so the comparison does too.
     settings = Settings(Rule.parse(plan.rule), plan.block, plan.eos, plan.sampling, allow_mask=True)
     real = case.get("attention_mask") or [[1] * len(ids) for ids in case["prompt_ids"]]
@@ -242,19 +241,18 @@ def _compare(model: Denoiser, case: dict[str, Any], plan: Plan) -> Iterator[str]
         results.update({result.key: result for result in step.finished})
     forwards = _useful_forwards(case, model.spec)
     for row, prompt in enumerate(prompts):
-        found, wanted = results[row].canvas.tolist()[len(prompt) :], _wanted(case, row)
-        if found[: len(wanted)] != wanted:
-            place = next(
-                i for i, pair in enumerate(zip(found, wanted, strict=False)) if len(set(pair)) > 1
-            )
-            yield f"row {row}, answer position {place}: expected {wanted}, got {found}"
+        answer, wanted = results[row].canvas.tolist()[len(prompt) :], _wanted(case, row)
+        if answer[: len(wanted)] != wanted:
+            pairs = enumerate(zip(answer, wanted, strict=False))
+            place = next(i for i, (token, golden) in pairs if token != golden)
+            yield f"row {row}, answer position {place}: expected {wanted}, got {answer}"
         counts = [results[row].nfe, *([results[row].nfe_eos] if plan.early else [])]
         if forwards is not None and forwards not in counts:
             yield f"row {row}: expected {forwards} forwards, got {counts[-1]}"
 
 
 def _wanted(case: dict[str, Any], row: int) -> list[int]:
-    """The golden answer; upstream may cut it behind EOS, or leave masks behind the length."""
+    """The golden answer; upstream may cut it after EOS, or leave masks after the length."""
     if "generated_ids" in case:
         ids: list[int] = case["generated_ids"][row]
         return ids
@@ -263,11 +261,11 @@ def _wanted(case: dict[str, Any], row: int) -> list[int]:
 
 
 def _useful_forwards(case: dict[str, Any], spec: ModelSpec) -> int | None:
-    """Forwards that had something to decide: not a prefill, nor one over a finished block.
+    """The number of forwards with a mask to fill: no prefill, and no complete block.
 
-    Upstream's caches run a forward more per block to write keys and values, or because they look
-    only after the second. Their slices begin at the open block; those of block-causal models end
-    with it.
+    Upstream's caches run one more forward per block, to write keys and values or because they
+    check only after the second. Their inputs begin at the active block; the inputs of
+    block-causal models end with it.
     """
     inputs = case.get("forward_inputs")
     if inputs is None:
@@ -292,14 +290,14 @@ def _text(loaded: Loaded, golden: dict[str, Any], report: Report, name: str) -> 
 
 def _token_differences(loaded: Loaded, case: dict[str, Any]) -> Iterator[str]:
     tokenizer = loaded.tokenizer
-    pairs = {
+    values = {
         "ids": tokenizer.encode(case["text"]),
         "decoded": tokenizer.decode(case["ids"]),
         "decoded_skip_special": tokenizer.decode(case["ids"], skip_special=True),
     }
-    for key, found in pairs.items():
-        if key in case and case[key] != found:
-            yield f"{key}: expected {case[key]!r}, got {found!r}"
+    for key, value in values.items():
+        if key in case and case[key] != value:
+            yield f"{key}: expected {case[key]!r}, got {value!r}"
 
 
 def _chat_differences(loaded: Loaded, case: dict[str, Any]) -> Iterator[str]:
@@ -330,6 +328,6 @@ def _json(file: Path) -> Any:
 
 
 def folders(root: Path) -> Sequence[Path]:
-    """The model folders of a golden folder: itself, or those below it."""
+    """The model folders of a golden folder: the folder itself, or its subfolders."""
     inside = sorted(folder for folder in root.iterdir() if is_model_folder(folder))
     return [root] if is_model_folder(root) else inside

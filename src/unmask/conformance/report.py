@@ -1,4 +1,4 @@
-"""What a conformance run found, and how it is told."""
+"""The outcomes of a conformance run, and their report as text."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Status = Literal["passed", "failed", "known difference", "not offered"]
 
 @dataclass(frozen=True)
 class Outcome:
-    """One case: how it ended, and why if it did not pass."""
+    """The status of one case, and the reason if it did not pass."""
 
     case: str
     status: Status
@@ -33,7 +33,7 @@ class Report:
         self.outcomes.append(Outcome(case, status, reason))
 
     def count(self, status: Status) -> int:
-        """Outcomes with that status; a case that runs in two precisions counts twice."""
+        """The number of outcomes with a status; a case in two precisions counts twice."""
         return sum(outcome.status == status for outcome in self.outcomes)
 
     def lines(self, failures: int = 10) -> Iterator[str]:

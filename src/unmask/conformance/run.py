@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from unmask.conformance.cases import EOS, KnownDifference, NotOffered, Plan, plan_of
+from unmask.conformance.cases import EOS, CasePlan, Skipped, plan_of
 from unmask.conformance.models import folders, run_model
 from unmask.conformance.report import Report
 from unmask.conformance.units import check_units
@@ -29,13 +29,13 @@ _DETAILS = ("base", "kl", "value", "key", "entropy")
 
 
 def run(folder: Path, dtypes: Sequence[torch.dtype] = DTYPES) -> Report:
-    """Every case of the folder against this build."""
+    """Run every golden case of a folder."""
     files = sorted([*folder.glob("swd_*.jsonl"), *folder.glob("upstream_*.jsonl")])
     models = folders(folder)
     if not files and not models:
         raise UnmaskError(
-            f"{folder} holds no golden decoder cases (swd_*.jsonl, upstream_*.jsonl) and no "
-            "golden checkpoints (config.json beside golden_*); give the folder that has them"
+            f"{folder} has no golden decoder cases (swd_*.jsonl, upstream_*.jsonl) and no golden "
+            "checkpoints (config.json beside golden_*); give a folder that has them"
         )
     report = Report()
     for model in models:
@@ -47,7 +47,7 @@ def run(folder: Path, dtypes: Sequence[torch.dtype] = DTYPES) -> Report:
 
 
 def run_file(file: Path, report: Report, dtypes: Sequence[torch.dtype] = DTYPES) -> None:
-    """Every case of one file; its folder holds the denoisers."""
+    """Run every case of one file; the denoisers are in the same folder."""
     for line in file.read_text().splitlines():
         _run_case(json.loads(line), file.parent, dtypes, report)
 
@@ -57,13 +57,10 @@ def _run_case(
 ) -> None:
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the literal form warns, and here it is meant
+            warnings.simplefilter("ignore")  # form=literal warns, but these cases test it
             plan = plan_of(case, folder)
-    except NotOffered as reason:
-        report.add(case["id"], "not offered", str(reason))
-        return
-    except KnownDifference as reason:
-        report.add(case["id"], "known difference", str(reason))
+    except Skipped as reason:
+        report.add(case["id"], reason.status, str(reason))
         return
     for dtype in dtypes:
         name = f"{case['id']} [{str(dtype).removeprefix('torch.')}]"
@@ -75,9 +72,9 @@ def _run_case(
 
 
 def _differences(
-    case: dict[str, Any], plan: Plan, folder: Path, dtype: torch.dtype
+    case: dict[str, Any], plan: CasePlan, folder: Path, dtype: torch.dtype
 ) -> Iterator[str]:
-    """What differs from the golden case, first things first."""
+    """The differences from a golden case, in the order of the steps."""
     model = _model(case["denoiser"], plan, folder, dtype)
     expected = case.get("rows", [case])
     length = case["config"]["gen_length"]
@@ -95,7 +92,7 @@ def _differences(
         yield from _detail_differences(case, steps[0])
 
 
-def _model(name: str, plan: Plan, folder: Path, dtype: torch.dtype) -> Denoiser:
+def _model(name: str, plan: CasePlan, folder: Path, dtype: torch.dtype) -> Denoiser:
     model: Denoiser = _lookup(folder / f"denoiser_{name}.npz", dtype, plan.shift, plan.stop_ids)
     return Guided(model, plan.guidance) if plan.guidance else model
 
@@ -109,7 +106,7 @@ def _lookup(
 
 
 def _row_differences(
-    row: dict[str, Any], steps: list[Step], number: int, plan: Plan
+    row: dict[str, Any], steps: list[Step], number: int, plan: CasePlan
 ) -> Iterator[str]:
     leaves_masks = MASK in row["final_ids"]  # upstream stops at EOS and leaves the tail masked
     canvas = [*row["prompt"], *[MASK] * (len(row["final_ids"]) - len(row["prompt"]))]
@@ -125,22 +122,22 @@ def _row_differences(
         written = {i: after[i] for i, token in enumerate(canvas) if token == MASK != after[i]}
         canvas = after
         if index >= len(golden):
-            yield f"step {index}: upstream had ended, this build wrote {written}"
+            yield f"step {index}: upstream has ended, this build wrote {written}"
             return
         if written != golden[index]:
             yield f"step {index}: expected {golden[index]}, got {written}"
             return
     if len(steps) < len(golden):
-        yield f"step {len(steps)}: expected {golden[len(steps)]}, this build had ended"
+        yield f"step {len(steps)}: expected {golden[len(steps)]}, this build has ended"
     if canvas != row["final_ids"]:
         yield f"final ids: expected {row['final_ids']}, got {canvas}"
 
 
 def _golden_steps(row: dict[str, Any], block: int | None) -> list[dict[int, int]]:
-    """Position to token of each useful forward.
+    """The committed tokens by position, for each useful forward.
 
-    Left out are forwards over a block that is already complete: engines run them to write a
-    cache, unrolled loops because they do not look, batches because another row is not done.
+    Forwards over a complete block are left out. Engines run them to write a cache, unrolled loops
+    because they do not check, and batches because another row is not complete.
     """
     begin, end = len(row["prompt"]), len(row["final_ids"])
     width = block or end - begin
@@ -158,10 +155,10 @@ def _golden_steps(row: dict[str, Any], block: int | None) -> list[dict[int, int]
 
 
 def _detail_differences(case: dict[str, Any], steps: list[Step]) -> Iterator[str]:
-    """Scores of every candidate at every step, to a relative 1e-9."""
+    """Differences in the scores of the candidates of each step, beyond a relative 1e-9."""
     for index, (golden, step) in enumerate(zip(case["steps"], steps, strict=True)):
         start, view, decision = int(step.start[0]), step.view, step.decision
-        found = {
+        values = {
             "base": decision.base.value,
             "kl": view.instability(case["config"]["kl_dir"]),
             "value": decision.scores.value,
@@ -171,7 +168,7 @@ def _detail_differences(case: dict[str, Any], steps: list[Step]) -> Iterator[str
         candidates = [position - start for position in golden["cand"]]
         for name in _DETAILS:
             want = torch.tensor([float(x) for x in golden[name]], dtype=torch.float64)
-            have = found[name][0, candidates]
+            have = values[name][0, candidates]
             if not torch.allclose(have, want, rtol=1e-9, atol=1e-12):
                 worst = int((have - want).abs().argmax())
                 yield (

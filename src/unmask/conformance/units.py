@@ -1,4 +1,4 @@
-"""The small numeric tests of the golden folder: divergences, modulation, selection, schedules."""
+"""Small numeric cases of the golden folder: divergences, modulation, selection, schedules."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from unmask.rules.view import ABSENT, BOTH_KL, Progress, Scores, View
 
 
 def check_units(folder: Path, report: Report) -> None:
-    """Run units.json, schedules.json and denoiser_check.json, those that are there."""
+    """Run units.json, schedules.json and denoiser_check.json, if they exist."""
     units = _read(folder / "units.json") or {}
     for name, check in _UNITS.items():
         _run(report, f"units_{name}", units.get(name, []), check)
@@ -42,7 +42,7 @@ def check_units(folder: Path, report: Report) -> None:
 
 
 def plain_view(masked: Tensor, entropy: Tensor, **fields: Any) -> View:
-    """A view of one window from given numbers; what is not given is zero."""
+    """A view of one window with the given fields; all others are zero."""
     zeros = torch.zeros_like(entropy)
     rows = len(masked)
     count = masked.sum(-1)
@@ -102,7 +102,7 @@ def _modulate(case: dict[str, Any]) -> Iterator[tuple[str, Any, Any]]:
     entropy = case["metric"] == "entropy"
     view = plain_view(torch.ones_like(base, dtype=torch.bool), -base, kl_prev_cur=kl)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the literal form warns, and here it is meant
+        warnings.simplefilter("ignore")  # form=literal warns, but these cases test it
         part = Stability(case["lam"], start="skip", form=case["form"] if entropy else "additive")
     scores = part(view, Scores.plain(base) if entropy else Scores.log_of(base))
     yield "value", scores.value[0].tolist(), [float(x) for x in case["value"]]
@@ -143,7 +143,7 @@ def _shift(case: dict[str, Any]) -> Iterator[tuple[str, Any, Any]]:
 
 
 def _llada_counts(case: dict[str, Any]) -> Iterator[tuple[str, Any, Any]]:
-    # A forward over a filled canvas, where the timetable says 0, is never made here.
+    # Counts of 0 are forwards over a filled canvas, which this build does not run.
     wanted = [count for count in case["counts"] if count]
     yield "counts", _counts(Static(case["steps"]), case["masked"]), wanted
 
@@ -156,7 +156,7 @@ def _dream_counts(case: dict[str, Any]) -> Iterator[tuple[str, Any, Any]]:
 
 
 def _counts(select: Static | Timesteps, masks: int) -> list[int]:
-    """How many positions a timetable takes in each step until none is left."""
+    """The number of positions that a schedule takes in each step."""
     masked = torch.ones(1, masks, dtype=torch.bool)
     view = plain_view(masked, torch.zeros(1, masks, dtype=torch.float64))
     scores, counts, step = Scores.plain(view.entropy), [], 0
@@ -205,20 +205,19 @@ def _run(
     for number, case in enumerate(cases):
         name = f"{family}/{case.get('name', number)}"
         wrong = (
-            f"{what}: expected {wanted}, got {found}"
-            for what, found, wanted in check(case)
-            if not _same(found, wanted)
+            f"{what}: expected {wanted}, got {value}"
+            for what, value, wanted in check(case)
+            if not _same(value, wanted)
         )
         reason = next(wrong, "")
         report.add(name, "failed" if reason else "passed", reason)
 
 
-def _same(found: Any, wanted: Any) -> bool:
-    if isinstance(wanted, list) and wanted and isinstance(wanted[0], float):
-        return bool(np.allclose(found, wanted, rtol=1e-9, atol=1e-12))
-    if isinstance(wanted, float):
-        return bool(np.isclose(found, wanted, rtol=1e-9, atol=1e-12))
-    return bool(found == wanted)
+def _same(value: Any, wanted: Any) -> bool:
+    first = wanted[0] if isinstance(wanted, list) and wanted else wanted
+    if isinstance(first, float):
+        return bool(np.allclose(value, wanted, rtol=1e-9, atol=1e-12))
+    return bool(value == wanted)
 
 
 def _row(numbers: list[Any]) -> Tensor:

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from unmask import embedded
 from unmask.decoding.options import Eos
-from unmask.decoding.request import Request, Settings
+from unmask.decoding.request import Settings
 from unmask.decoding.sampling import Sampling
 from unmask.errors import RequestError
 from unmask.models.denoiser import ModelSpec
 from unmask.models.describe import Description
 from unmask.rules.recipes import RECIPES, Recipe
 from unmask.rules.rule import Rule
-from unmask.text.answers import Prompt
 
 
 @dataclass(frozen=True)
@@ -82,13 +80,3 @@ class Asked:
 def recipe_of(text: str) -> Recipe:
     """The recipe of that name, or one without habits."""
     return RECIPES.get(text.strip(), Recipe("", text))
-
-
-def doubts(shape: Description, prompt: Prompt, request: Request) -> Iterator[str]:
-    """What a model was not made for, though it can be asked."""
-    size, most, name = len(request.canvas), shape.context, shape.spec.name
-    if most is not None and size > most:
-        yield f"{size} positions are more than the {most} that {name} was made for"
-    unknown = prompt.unknown(shape.tokenizer)
-    if unknown:
-        yield f"{name} does not know {', '.join(map(repr, unknown))}"

@@ -171,6 +171,10 @@ class DecodingOptions:
             if not isinstance(self.rule, Rule):
                 raise RequestError(f"rule must be a Rule or its notation, got {self.rule!r}")
 
+    def __getstate__(self) -> dict[str, Any]:
+        """The fields only: a parsed rule may hold functions that do not pickle."""
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
     @classmethod
     def read(
         cls, given: Mapping[str, Any], known: Iterable[str] | None = None, what: str = "option"

@@ -6,7 +6,7 @@ import hashlib
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Generic, TypeVar
+from typing import Generic, Literal, TypeVar
 
 from unmask.errors import LabError
 from unmask.lab.aup import RatePoint, aup
@@ -19,6 +19,7 @@ KNOBS = {
     "eb": (0.005, 0.05, 0.1, 0.5, 1.0, 2.0),
     "threshold": (0.6, 0.7, 0.8, 0.9, 0.95),
 }
+Block = int | Literal["full"]  # positions per block
 SLACK = 1.05  # a mean of forwards may exceed what was asked for by so much
 
 T = TypeVar("T")
@@ -32,7 +33,7 @@ class Arm:
     lam: float
     selection: str  # eb or threshold
     knob: float
-    block: int | str  # "full" or positions
+    block: Block
 
     @property
     def rule(self) -> str:
@@ -42,7 +43,7 @@ class Arm:
 
     def setting(self, usual: Setting) -> Setting:
         """With all else as it is asked for."""
-        return replace(usual, rule=self.rule, block=self.block)
+        return replace(usual, options=replace(usual.options, rule=self.rule, block=self.block))
 
 
 Curve = tuple[Arm, ...]  # candidates that differ in the knob alone
@@ -57,7 +58,7 @@ class Round(Generic[T]):
 
 
 def candidates(
-    score: str, selection: str, blocks: Sequence[int | str], lams: Sequence[float] = LAMS
+    score: str, selection: str, blocks: Sequence[Block], lams: Sequence[float] = LAMS
 ) -> list[Arm]:
     """The whole grid."""
     return [
@@ -70,7 +71,7 @@ def candidates(
 
 def curves(grid: Sequence[Arm]) -> list[Curve]:
     """Candidates by lam and block, in the order of the knob."""
-    found: dict[tuple[float, int | str], list[Arm]] = {}
+    found: dict[tuple[float, Block], list[Arm]] = {}
     for each in grid:
         found.setdefault((each.lam, each.block), []).append(each)
     return [tuple(members) for members in found.values()]

@@ -10,11 +10,10 @@ from unmask.lab.benchmarks import Example
 from unmask.lab.grading import Tools
 from unmask.lab.summary import Comparison, Summary
 from unmask.lab.sweep.grid import Setting
-from unmask.lab.sweep.plan import work_of
+from unmask.lab.sweep.plan import Sessions, work_of
 from unmask.lab.sweep.run import run
 from unmask.lab.sweep.run_options import LastModel, ProgressListener, RunOptions
 from unmask.lab.sweep.store import Store
-from unmask.lab.sweep.subject import Subject
 from unmask.lab.tune import SLACK, Arm, Curve, area, curves, halving, worth
 
 
@@ -30,6 +29,7 @@ class Tuner:
     progress: ProgressListener
     say: Callable[[str], None]
     models: LastModel = field(default_factory=LastModel)
+    sessions: Sessions = field(default_factory=Sessions)
 
     def by_forwards(self, grid: Sequence[Arm], most: float) -> Arm:
         """The most accurate within so many forwards."""
@@ -76,8 +76,8 @@ class Tuner:
 
     def summaries(self, arms: Sequence[Arm], examples: Sequence[Example]) -> dict[Arm, Summary]:
         """Decode and grade what is missing, then read it."""
-        subject = Subject.of(self.usual.model)
-        works = {arm: work_of(arm.setting(self.usual), subject, list(examples)) for arm in arms}
+        session = self.sessions.of(self.usual)
+        works = {arm: work_of(arm.setting(self.usual), session, list(examples)) for arm in arms}
         left = run(list(works.values()), self.options, self.tools, self.progress, self.models)
         if left:
             raise LabError(f"{left} examples are in the hands of other workers; run again later")

@@ -1,8 +1,9 @@
-"""A hash that identifies a checkpoint by its files, not by its folder's name."""
+"""Fingerprints of checkpoints and of anything that JSON can hold."""
 
 from __future__ import annotations
 
 import hashlib
+import json
 from pathlib import Path
 from typing import Any
 
@@ -31,3 +32,9 @@ def _add(digest: Any, file: Path) -> None:
         for number in range(_SAMPLES):
             stream.seek((size - _SAMPLE) * number // (_SAMPLES - 1))
             digest.update(stream.read(_SAMPLE))
+
+
+def sha_of(value: Any) -> str:
+    """A short fingerprint of anything that JSON can hold."""
+    text = json.dumps(value, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -54,6 +54,18 @@ class Tokenizer:
         engine = _engine(folder, config)
         return cls(engine, roles, template, _skipped(folder, config, roles, engine), str(folder))
 
+    @classmethod
+    def of_transformers(cls, tokenizer: Any) -> Tokenizer:
+        """A fast tokenizer of transformers, with its special tokens and its chat template."""
+        engine = getattr(tokenizer, "backend_tokenizer", None)
+        if engine is None:
+            raise ModelError(
+                f"{type(tokenizer).__name__} is no fast tokenizer of transformers; load it with "
+                "AutoTokenizer.from_pretrained(..., use_fast=True)"
+            )
+        roles = {role: str(text) for role in _ROLES if (text := getattr(tokenizer, role, None))}
+        return cls(engine, roles, tokenizer.chat_template, folder=tokenizer.name_or_path)
+
     @property
     def size(self) -> int:
         """The largest id plus one."""

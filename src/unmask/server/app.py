@@ -118,12 +118,12 @@ async def answer(
 
 
 def _add_models(app: FastAPI, service: Service) -> None:
-    shape, limits = service.served.shape, service.served.limits
+    session, limits = service.served.session, service.served.limits
     facts = {
-        "family": shape.family.name,
-        "context": shape.context,
-        "block": shape.spec.block,
-        "chat": shape.tokenizer.template is not None,
+        "family": session.checkpoint.family.name if session.checkpoint else None,
+        "context": session.context,
+        "block": session.spec.block,
+        "chat": session.tokenizer.template is not None,
         **defaults_of(service.served),
         "max_length": limits.length,
         "max_prompt": limits.prompt,

@@ -10,13 +10,13 @@ from threading import Lock
 
 from unmask.decoding.request import Request
 from unmask.decoding.results import Result, Step
-from unmask.models.describe import Description
 from unmask.server.engine import RowOutcome
 from unmask.server.errors import failed_row
 from unmask.server.prepare import PreparedRequest
 from unmask.server.traces import BeginTrace, RowTrace, TraceBuffer, TraceStore
 from unmask.text.answers import Answer
 from unmask.text.clock import Seconds
+from unmask.text.session import Session
 from unmask.text.settled import RowCanvas, TextReader
 
 News = RowCanvas | RowOutcome
@@ -146,7 +146,7 @@ class Choice:
 
 
 def choices_of(
-    shape: Description,
+    session: Session,
     prepared: PreparedRequest,
     streamed: bool,
     begin_trace: BeginTrace | None,
@@ -158,7 +158,7 @@ def choices_of(
     """
     mailbox, choices = Mailbox(), []
     for index, request in enumerate(prepared.requests):
-        reader = TextReader(shape.tokenizer, shape.spec, request, prepared.stops)
+        reader = TextReader(session.tokenizer, session.spec, request, prepared.stops)
         choice = Choice(index, request, reader, mailbox, streamed)
         if begin_trace is not None:
             choice.trace_buffer = buffer = traces.open()

@@ -42,10 +42,10 @@ class RequestLimits:
             )
 
 
-def rule_of_request(text: str) -> Rule:
-    """The rule of a request, or the rule of the recipe that it names.
+def check_rule(text: str) -> None:
+    """Raise unless a request may give this rule, or name this recipe.
 
-    The knobs are checked before any part is made: a request may not name a file, and its numbers
+    No part is made before its knobs are checked: a request may not name a file, and its numbers
     stay small.
     """
     recipe = RECIPES.get(text.strip())
@@ -56,12 +56,14 @@ def rule_of_request(text: str) -> Rule:
         raise RuleError(f"the rule has {len(parts)} parts; a request may have {MOST_PARTS}")
     for kind, knobs in parts:
         _check_knobs(kind, knobs)
-    rule = Rule.of([kind.make(**knobs) for kind, knobs in parts])
+
+
+def check_trail(rule: Rule) -> None:
+    """Raise if a rule looks back further than a request may."""
     if rule.needs.trail > MOST_TRAIL:
         raise RuleError(
             f"the rule looks back {rule.needs.trail} forwards; a request may look back {MOST_TRAIL}"
         )
-    return rule
 
 
 def _check_knobs(kind: Kind, knobs: dict[str, Any]) -> None:

@@ -42,12 +42,13 @@ def add_playground(app: FastAPI) -> None:
 
 def defaults_of(served: ServedModel) -> dict[str, Any]:
     """The defaults of a request and the recipes it may name, for the model's card."""
-    asked, is_embedded = served.asked, served.shape.folder == embedded.FOLDER
-    plain = without_swd(asked.rule)
+    resolved, is_embedded = served.session.resolve(), served.session.name == embedded.NAME
+    rule = resolved.settings.rule
+    plain = without_swd(rule)
     return {
-        "rule": str(asked.rule),
+        "rule": str(rule),
         "rule_without_swd": None if plain is None else str(plain),
-        "length": asked.decoding(served.shape).length,
+        "length": resolved.length,
         "recipes": {r.name: r.rule for r in RECIPES.values() if "{" not in r.rule},
         "example": EXAMPLE if is_embedded else None,
     }

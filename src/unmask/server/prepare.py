@@ -6,26 +6,27 @@ import warnings
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from unmask.decoding.asked import Asked, Decoding, doubts, recipe_of
+from unmask.decoding.options import SAMPLING, DecodingOptions
 from unmask.decoding.request import Request
-from unmask.decoding.sampling import Sampling
-from unmask.errors import RequestError, UnmaskError
-from unmask.models.describe import Description
+from unmask.decoding.resolve import Resolved
+from unmask.errors import RuleError, UnmaskError
 from unmask.server.errors import ApiError, wrong_request
-from unmask.server.limits import RequestLimits, rule_of_request
+from unmask.server.limits import RequestLimits, check_rule, check_trail
 from unmask.server.schema import ChatRequest, CompletionRequest
-from unmask.text.answers import Prompt, count_masks
+from unmask.text.prompts import Prompt
+from unmask.text.session import Session
+
+# The decoding options that a request may set.
+REQUEST_OPTIONS = ("rule", "length", "block", "eos", "steps", "seed", *SAMPLING)
 
 
 @dataclass(frozen=True)
 class ServedModel:
-    """The model, the defaults of a request, and its limits."""
+    """The model, whose options are the defaults of a request, and the limits of a request."""
 
     name: str
-    shape: Description
-    asked: Asked
+    session: Session
     limits: RequestLimits = field(default_factory=RequestLimits)
-    seed: int = 0
 
 
 @dataclass(frozen=True)
@@ -33,17 +34,17 @@ class PreparedRequest:
     """The rows of one HTTP request: one decoding request per choice."""
 
     requests: tuple[Request, ...]
-    decoding: Decoding
+    resolved: Resolved
     stops: tuple[str, ...]
     warnings: tuple[str, ...]
 
     def record(self) -> dict[str, Any]:
         """The settings that are used, for the response."""
-        settings, first = self.decoding.settings, self.requests[0]
+        settings, first = self.resolved.settings, self.requests[0]
         return {
             "rule": str(settings.rule),
             "length": first.length,
-            "block": self.decoding.spec.block or settings.block,
+            "block": self.resolved.block,
             "eos": settings.eos,
             "steps": settings.steps,
             "history": settings.history,
@@ -57,19 +58,24 @@ class PreparedRequest:
 def prepare(served: ServedModel, body: ChatRequest | CompletionRequest) -> PreparedRequest:
     """Check a whole request; errors name the field."""
     _check_together(served, body)
+    session, messages = served.session, list[str]()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        decoding = _decoding(served, body)
-        prompts = _prompts(served, body)
+        options = _options(served, body)
         try:
-            requests = [_request(served, prompt, decoding) for prompt in prompts]
+            resolved = session.resolve(options, bool(body.infill))
+            served.limits.check_size(0, 0 if body.infill else resolved.length)
         except UnmaskError as error:
             raise wrong_request(error) from None
-    messages = [str(warning.message) for warning in caught]
-    for prompt, request in zip(prompts, requests, strict=True):
-        messages += doubts(served.shape, prompt, request)
+        prompts = _prompts(served, body, resolved.seed)
+        try:
+            requests = [_request(served, prompt, resolved, messages) for prompt in prompts]
+        except UnmaskError as error:
+            raise wrong_request(error) from None
     stops = (body.stop,) if isinstance(body.stop, str) else tuple(body.stop or ())
-    return PreparedRequest(tuple(requests), decoding, stops, tuple(dict.fromkeys(messages)))
+    warned = [str(warning.message) for warning in caught]
+    unique = tuple(dict.fromkeys([*warned, *messages]))
+    return PreparedRequest(tuple(requests), resolved, stops, unique)
 
 
 def _check_together(served: ServedModel, body: ChatRequest | CompletionRequest) -> None:
@@ -99,45 +105,27 @@ def _lengths(body: ChatRequest | CompletionRequest) -> dict[str, int]:
     return {name: value for name, value in body.asked_length.items() if value is not None}
 
 
-def _decoding(served: ServedModel, body: ChatRequest | CompletionRequest) -> Decoding:
+def _options(served: ServedModel, body: ChatRequest | CompletionRequest) -> DecodingOptions:
     """The request's options over the server's defaults."""
-    asked = served.asked
-    if body.rule is not None:
-        try:
-            asked = replace(asked, rule=rule_of_request(body.rule), recipe=recipe_of(body.rule))
-        except UnmaskError as error:
-            raise wrong_request(error, "rule") from None
-    sampling = {
-        name: value
-        for name in ("temperature", "top_p", "top_k", "tempered")
-        if (value := getattr(body, name)) is not None
-    }
+    changes = {name: getattr(body, name) for name in REQUEST_OPTIONS}
+    changes["length"] = next(iter(_lengths(body).values()), None)
     try:
-        asked = replace(
-            asked,
-            sampling=Sampling(**{**vars(asked.sampling), **sampling}),
-            length=next(iter(_lengths(body).values()), asked.length),
-            block=asked.block if body.block is None else body.block,
-            eos=asked.eos if body.eos is None else body.eos,
-            steps=asked.steps if body.steps is None else body.steps,
-        )
-        decoding = asked.decoding(served.shape, bool(body.infill))
-        if decoding.spec.block != served.shape.spec.block:
-            raise RequestError(
-                f"the model attends in blocks of {served.shape.spec.block}; only the server's own "
-                "--block changes that"
-            )
-        served.limits.check_size(0, 0 if body.infill else decoding.length)
+        if body.rule is not None:
+            check_rule(body.rule)
+        options = served.session.changed(changes)
+        check_trail(options.parsed_rule)
+    except RuleError as error:
+        raise wrong_request(error, "rule") from None
     except UnmaskError as error:
         raise wrong_request(error) from None
-    return decoding
+    return options
 
 
-def _prompts(served: ServedModel, body: ChatRequest | CompletionRequest) -> list[Prompt]:
+def _prompts(served: ServedModel, body: ChatRequest | CompletionRequest, seed: int) -> list[Prompt]:
     """One prompt per choice: n copies of each prompt, with seeds seed, seed + 1, ..."""
-    infill, seed = bool(body.infill), served.seed if body.seed is None else body.seed
+    infill = bool(body.infill)
     if isinstance(body, ChatRequest):
-        if served.shape.tokenizer.template is None:
+        if served.session.tokenizer.template is None:
             raise ApiError(
                 400, f"{served.name} has no chat template; use /v1/completions", param="messages"
             )
@@ -155,12 +143,17 @@ def _prompts(served: ServedModel, body: ChatRequest | CompletionRequest) -> list
     return [replace(prompt, seed=seed + place) for place, prompt in enumerate(copies)]
 
 
-def _request(served: ServedModel, prompt: Prompt, decoding: Decoding) -> Request:
-    shape = served.shape
-    if prompt.infill:  # checked before the canvas is made
-        served.limits.check_size(0, count_masks(prompt.rendered(shape.tokenizer)))
-    request = prompt.request(shape.tokenizer, shape.spec, decoding.settings, decoding.length)
-    masks = int((request.canvas == shape.spec.mask_id).sum())
+def _request(
+    served: ServedModel, prompt: Prompt, resolved: Resolved, messages: list[str]
+) -> Request:
+    """The canvas of one choice; warnings go into `messages`."""
+    session = served.session
+    rendered = prompt.render(session.tokenizer)
+    if rendered.infill:  # checked before the canvas is made
+        served.limits.check_size(0, rendered.count_masks())
+    request = rendered.request(session.tokenizer, session.spec, resolved)
+    masks = int((request.canvas == session.spec.mask_id).sum())
     length = masks if request.length is None else request.length
     served.limits.check_size(len(request.canvas) - masks, length)
+    messages += session.doubts(rendered, request)
     return request

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from unmask.decoding.options import MOST, Eos
+from unmask.decoding.options import MOST, OPTIONS, Eos
 
 Text = Annotated[str, Field(max_length=2**18)]
 Stop = Annotated[str, Field(min_length=1, max_length=256)]
@@ -18,6 +18,11 @@ UNSUPPORTED = (
     "tool_choice", "functions", "function_call", "response_format", "modalities", "audio",
     "prediction", "best_of", "echo", "suffix", "web_search_options",
 )  # fmt: skip
+
+
+def _option(name: str, **limits: Any) -> Any:
+    """The field of a decoding option, described in the same words as on the command line."""
+    return Field(None, description=OPTIONS[name].help, **limits)
 
 
 class StrictModel(BaseModel):
@@ -35,29 +40,22 @@ class CommonFields(StrictModel):
     """The fields of every request; the server's own options are the defaults."""
 
     model: str | None = Field(None, max_length=1024, description="id of the served model")
-    rule: str | None = Field(
-        None,
+    rule: str | None = _option(
+        "rule",
         min_length=1,
         max_length=500,
-        description="decoding rule, or name of a recipe",
         examples=["confidence | swd(5) | eb(0.1)", "swd-block32"],
     )
-    length: Count | None = Field(None, description="number of tokens to write")
+    length: Count | None = _option("length")
     max_tokens: Count | None = Field(None, description="same as `length`")
-    block: Count | Literal["full"] | None = Field(
-        None, description='positions per block, or "full" for no blocks'
-    )
-    eos: Eos | None = Field(None, description="how end tokens are handled")
-    steps: Count | None = Field(None, description="finish within this many forwards")
-    seed: int | None = Field(
-        None, ge=0, lt=2**62, description="seed of all random choices (default: 0)"
-    )
-    temperature: float | None = Field(None, ge=0, le=100, description="0 is greedy (default: 0)")
-    top_p: float | None = Field(None, gt=0, le=1, description="sample from this share (default: 1)")
-    top_k: int | None = Field(
-        None, ge=0, le=MOST, description="sample from this many tokens; 0: all (default: 0)"
-    )
-    tempered: bool | None = Field(None, description="score the tempered distribution")
+    block: Count | Literal["full"] | None = _option("block")
+    eos: Eos | None = _option("eos")
+    steps: Count | None = _option("steps")
+    seed: int | None = _option("seed", ge=0, lt=2**62)  # leaves room for seed + n
+    temperature: float | None = _option("temperature", ge=0, le=100)
+    top_p: float | None = _option("top_p", gt=0, le=1)
+    top_k: int | None = _option("top_k", ge=0, le=MOST)
+    tempered: bool | None = _option("tempered")
     infill: bool | None = Field(
         None, description="fill [MASK] and [MASK*8] in the text instead of continuing it"
     )
@@ -87,6 +85,9 @@ class CommonFields(StrictModel):
     logit_bias: Annotated[dict[str, Any], Field(max_length=0)] | None = None
     frequency_penalty: Zero | None = None
     presence_penalty: Zero | None = None
+
+
+REQUEST_OPTIONS = tuple(name for name in OPTIONS if name in CommonFields.model_fields)
 
 
 class TextPart(StrictModel):

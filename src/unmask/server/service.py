@@ -87,8 +87,8 @@ class Service:
         loop = asyncio.get_running_loop()
         prepared = await loop.run_in_executor(self._prepare, prepare, self.served, body)
         begin_trace = self.begin_trace if body.trace else None
-        shape, streamed = self.served.shape, bool(body.stream)
-        choices = choices_of(shape, prepared, streamed, begin_trace, self.traces)
+        session, streamed = self.served.session, bool(body.stream)
+        choices = choices_of(session, prepared, streamed, begin_trace, self.traces)
         try:
             self.engine.submit(choices)
         except (Full, Closing) as error:

@@ -17,7 +17,7 @@ from unmask.decoding.request import Request, Settings, prompt_request
 from unmask.decoding.sampling import Sampling
 from unmask.errors import ModelError, RequestError
 from unmask.models.denoiser import Canvas, Denoiser, ModelSpec
-from unmask.text.jsonl import sha_of
+from unmask.models.fingerprint import sha_of
 
 CELLS = 512  # positions whose logits are computed at once
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -10,7 +9,8 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from unmask.errors import RequestError
-from unmask.text.answers import Format, Prompt
+from unmask.models.fingerprint import sha_of
+from unmask.text.prompts import Prompt, PromptFormat
 
 _KINDS = ("prompt", "messages", "canvas")
 _BEGINNING = b'{"id": '  # of every line that is written
@@ -26,13 +26,7 @@ class Line:
     sha: str  # of what is asked: an answer to something else is not resumed from
 
 
-def sha_of(value: Any) -> str:
-    """A short fingerprint of anything that JSON can hold."""
-    text = json.dumps(value, sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-def read_prompts(stream: BinaryIO, name: str, texts: Format, seed: int) -> list[Line]:
+def read_prompts(stream: BinaryIO, name: str, form: PromptFormat, seed: int) -> list[Line]:
     """All prompts of a stream of JSON lines; line n has the seed `seed + n - 1` unless it says."""
     lines: list[Line] = []
     places: dict[int | str, str] = {}
@@ -41,7 +35,7 @@ def read_prompts(stream: BinaryIO, name: str, texts: Format, seed: int) -> list[
             continue
         place = f"{name}:{number}"
         try:
-            line = _line(_object(raw), place, number, texts, seed + number - 1)
+            line = _line(_object(raw), place, number, form, seed + number - 1)
             if line.id in places:
                 raise RequestError(f"the id {line.id!r} was given at {places[line.id]} already")
         except RequestError as error:
@@ -63,7 +57,7 @@ def _object(raw: bytes) -> dict[str, Any]:
     return found
 
 
-def _line(found: dict[str, Any], place: str, number: int, texts: Format, seed: int) -> Line:
+def _line(found: dict[str, Any], place: str, number: int, form: PromptFormat, seed: int) -> Line:
     kinds = [kind for kind in _KINDS if kind in found]
     if len(kinds) != 1:
         given = " and ".join(map(repr, kinds)) or f"only {', '.join(map(repr, found)) or 'nothing'}"
@@ -77,11 +71,11 @@ def _line(found: dict[str, Any], place: str, number: int, texts: Format, seed: i
     if isinstance(own, bool) or not isinstance(own, int) or own < 0:
         raise RequestError(f"the seed must be a whole number >= 0, got {own!r}")
     if kind == "messages":
-        prompt = texts.of_messages(_checked_messages(content), own)
+        prompt = form.of_messages(_checked_messages(content), own)
     elif not isinstance(content, str):
         raise RequestError(f"{kind!r} must be a text, got {type(content).__name__}")
     else:
-        prompt = texts.of_text(content, own, infill=kind == "canvas" or None)
+        prompt = form.of_text(content, own, infill=kind == "canvas" or None)
     return Line(place, name, prompt, sha_of([kind, content, own]))
 
 

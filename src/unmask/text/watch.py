@@ -10,11 +10,10 @@ from typing import TextIO
 
 from torch import Tensor
 
-from unmask.cli.terminal import Painter
 from unmask.decoding.request import Request
 from unmask.decoding.results import Step
-from unmask.models.denoiser import ModelSpec
-from unmask.models.tokenizer import Tokenizer
+from unmask.text.session import Session
+from unmask.text.terminal import Painter
 
 Run = tuple[str, tuple[str, ...]]  # a text and its styles
 NEW, HOLE, OLD = ("bold", "green"), ("dim",), ()
@@ -23,11 +22,9 @@ NEW, HOLE, OLD = ("bold", "green"), ("dim",), ()
 class Watch:
     """Draws every step: over the last one in a terminal, as a line of its own elsewhere."""
 
-    def __init__(
-        self, tokenizer: Tokenizer, spec: ModelSpec, request: Request, out: TextIO, colour: bool
-    ) -> None:
-        self.tokenizer = tokenizer
-        self.spec = spec
+    def __init__(self, session: Session, request: Request, out: TextIO, colour: bool) -> None:
+        self.tokenizer = session.tokenizer
+        self.spec = spec = session.spec
         self.out = out
         self.live = out.isatty()
         self.paint = Painter(colour)

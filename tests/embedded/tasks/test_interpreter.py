@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from unmask.embedded.tasks.interpreter import LARGEST, MOST_ITEMS, ProgramError, call, parse
 
-LIMITS = ("beyond", "more than", "multiplied", "in a list", "recursion")
+LIMITS = ("beyond", "more than", "multiplying", "in a list", "recursion")
 
 
 def run(text, *arguments):

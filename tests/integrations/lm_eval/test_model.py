@@ -12,12 +12,10 @@ import yaml
 from tests.checkpoints import EOT, make_llada, make_sdar
 from tests.integrations.lm_eval.harness_tasks import write_choices, write_texts, write_words
 from unmask import load
-from unmask.decoding.request import Settings
 from unmask.embedded.tasks import TASKS
 from unmask.errors import RequestError
-from unmask.rules.rule import Rule
 from unmask.studies.likelihood import Continuation, log_likelihoods
-from unmask.text.answers import Prompt, generate
+from unmask.text.session import Session
 
 pytest.importorskip("lm_eval")
 pytestmark = pytest.mark.filterwarnings("default")  # of the harness and what it imports
@@ -60,13 +58,11 @@ def chats(lm, count=5):
 
 
 def test_texts_come_in_order_and_equal_those_of_generate_alone(embedded):
-    model, tokenizer = load()
-    settings, prompts = Settings(Rule.parse(RULE), block=16), chats(embedded)
+    session, prompts = Session(rule=RULE, block=16, length=32), chats(embedded)
     found = texts(embedded, prompts, max_gen_toks=32)
     assert len({len(prompt) for prompt in prompts}) > 2
     for prompt, text in zip(prompts, found, strict=True):
-        request = Prompt(prompt).request(tokenizer, model.spec, settings, 32)
-        ((_, answer),) = generate(model, tokenizer, [request])
+        answer = session.generate(prompt, chat=False)
         assert (text, text.nfe, text.tokens) == (answer.text, answer.nfe, answer.tokens)
 
 

@@ -11,8 +11,7 @@ import unmask
 from tests.checkpoints import EOS, EOT, MASK, make_llada
 from tests.in_memory import GOLDEN, KINDS, model_in_memory, tokenizer_in_memory
 from tests.paths import ROOT
-from unmask.decoding.request import Settings
-from unmask.text.answers import Format, generate
+from unmask.text.session import Session
 
 pytest.importorskip("transformers")
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -37,11 +36,8 @@ def test_the_three_lines_print_what_unmask_makes_of_the_same_checkpoint(name, ca
     model, tokenizer = model_in_memory(name), tokenizer_in_memory(name)
     lines = three_lines().replace("length=256", "length=64")
     shown = printed(model, tokenizer, capsys, lines)
-    own, texts = unmask.load(GOLDEN / name, dtype="float32")
-    block = None if own.spec.block else 32
-    settings = Settings(unmask.Rule.parse("swd-block32"), block)
-    request = Format(chat=True).of_messages(MESSAGES).request(texts, own.spec, settings, 64)
-    ((_, answer),) = generate(own, texts, [request])
+    session = Session(GOLDEN / name, dtype="float32", rule="swd-block32", length=64)
+    answer = session.chat(MESSAGES)
     assert shown == f"{answer.text} {answer.nfe}\n"
     assert answer.tokens
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from unmask.decoding.options import OPTIONS, DecodingOptions
 from unmask.errors import UnmaskError
 from unmask.lab.paper import published
 from unmask.lab.sweep.grid import named_sweeps, read_sweep, spelled_out, sweep_of
@@ -19,7 +20,23 @@ def sweep(table, **changes):
 def test_a_sweep_is_every_combination():
     found = sweep({**SMALL, "block": ["full", 16], "seed": [0, 1], "task": ["words", "code"]})
     assert len(found.settings) == 2 * 2 * 2 * 2
-    assert len({(s.task, s.rule, s.block, s.seed) for s in found.settings}) == 16
+    assert len({(s.task, s.options) for s in found.settings}) == 16
+
+
+def test_every_option_can_be_swept():
+    values = {
+        "length": [8, 16], "block": ["full", 8], "eos": ["keep", "stop"], "steps": [9, 20],
+        "history": [4, 8], "temperature": [0, 0.5], "top_p": [0.9, 1], "top_k": [0, 5],
+        "tempered": [True, False], "seed": [0, 1], "cache": ["none", "prefix"],
+        "guidance": [1.0, 2], "dtype": ["float32", "bfloat16"], "mask_id": [1, 2],
+    }  # fmt: skip
+    assert set(values) == set(OPTIONS) - {"rule"}
+    for name, pair in values.items():
+        settings = sweep({**SMALL, name: pair}).settings
+        assert [getattr(s.options, name) for s in settings] == [pair[0]] * 2 + [pair[1]] * 2
+        assert [s.options for s in settings] == [
+            DecodingOptions.read(s.options.given()) for s in settings
+        ]
 
 
 def test_swd_of_zero_is_the_plain_rule():
@@ -33,8 +50,8 @@ def test_grids_add_up_and_share_what_stands_above_them():
     found = sweep(
         {"task": "words", "grid": [{"rule": "confidence | top(1)"}, {**SMALL, "seed": 3}]}
     )
-    assert [(s.rule, s.seed) for s in found.settings] == [
-        ("confidence | top(1)", 0),
+    assert [(s.options.rule, s.options.seed) for s in found.settings] == [
+        ("confidence | top(1)", None),
         ("confidence | eb(0.1)", 3),
         ("confidence | swd(5) | eb(0.1)", 3),
     ]
@@ -55,12 +72,12 @@ def test_options_replace_what_the_file_says():
         ({**SMALL, "rul": 1}, "unknown key 'rul'; did you mean 'rule'?"),
         ({"rule": "confidence | top(1)"}, "a sweep needs a task"),
         ({"task": "words"}, "a sweep needs a rule"),
-        ({**SMALL, "block": 0}, "block must be 'full' or a whole number >= 1, got 0"),
+        ({**SMALL, "block": 0}, "block must be a whole number >= 1 or 'full', got 0"),
         ({**SMALL, "block": True}, "block must be"),
         ({**SMALL, "length": "long"}, "length must be a whole number >= 1, got 'long'"),
         ({**SMALL, "eos": ["keep", "drop"]}, "eos must be one of keep, suppress"),
         ({**SMALL, "cache": "big"}, "cache must be one of none, "),
-        ({**SMALL, "temperature": -1}, "temperature must be a number from 0 to inf"),
+        ({**SMALL, "temperature": -1}, "temperature must be a number >= 0"),
         ({**SMALL, "task": 3}, "task must be a text, got 3"),
         ({**SMALL, "grid": {}}, r"write \[\[grid\]\] for each grid"),
         ({**SMALL, "rule": "confidence | tpo(1)"}, "did you mean 'top'"),
@@ -111,7 +128,7 @@ def test_the_sweeps_of_the_package_can_be_read(name):
 )
 def test_the_named_sweeps_hold_every_row_of_the_papers_tables(table, sweeps):
     ours = {
-        (s.task, s.rule, None if s.block == "full" else s.block)
+        (s.task, s.options.rule, None if s.options.block == "full" else s.options.block)
         for name in sweeps
         for s in read_sweep(name, {}).settings
     }

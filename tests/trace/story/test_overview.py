@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.trace.scripted import HOLE, RASH, SETTLED, SWINGS, trace_of
-from unmask.cli.terminal import Painter
+from unmask.text.terminal import Painter
 from unmask.trace import Trace
 from unmask.trace.story.overview import tell_run
 from unmask.trace.story.step_story import tell_step

@@ -8,7 +8,7 @@ import pytest
 
 from tests.trace.scripted import HOLE, RASH, SETTLED, SWINGS, said, trace_of
 from unmask import Sampling
-from unmask.cli.terminal import Painter, visible_width
+from unmask.text.terminal import Painter, visible_width
 from unmask.trace import Trace
 from unmask.trace.story.position_story import tell_moment, tell_position
 

@@ -13,8 +13,8 @@ import torch
 
 from tests.helpers import rule_texts
 from tests.trace.runs import anything, traced
-from unmask.cli.terminal import Painter
 from unmask.rules.select import best_first
+from unmask.text.terminal import Painter
 from unmask.trace import Trace
 from unmask.trace.recording.records import without_swd
 from unmask.trace.story.locate import written

@@ -1,4 +1,4 @@
-"""Problems with exact checkers: the tasks that the embedded model was trained for."""
+"""The tasks that the embedded model was trained on; every answer is checked exactly."""
 
 from unmask.embedded.tasks.code import CODE
 from unmask.embedded.tasks.grids import GRIDS

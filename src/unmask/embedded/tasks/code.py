@@ -1,4 +1,4 @@
-"""Small Python functions from a specification, run against tests."""
+"""Small Python functions from a specification, checked by running them on tests."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ _LISTS = ([3, -1, 4], [8, 2, 5, 6, 7], [-4, -3], [9], [1, 12, 1, 7, -6, 2], [11,
 
 @dataclass(frozen=True)
 class Operation:
-    """A step of a specification: in words, as an expression of {0}, and as a function."""
+    """A step of a specification, as words, as an expression of {0}, and as a function."""
 
-    told: str
+    words: str
     code: str
     apply: Callable[[Any], Any]
-    compound: bool = True  # whether its code needs brackets inside a product
+    compound: bool = True  # its code needs brackets inside a product
 
 
 def draw(random: Random) -> Problem:
-    """A chain of sums, a choice, or a pipeline over a list."""
+    """Draw a chain of operations, a choice, or a pipeline over a list."""
     kind = random.random()
     if kind < 0.5:
         return _chain(random)
@@ -34,18 +34,18 @@ def draw(random: Random) -> Problem:
 
 
 def solved(problem: Problem, text: str) -> bool:
-    """Whether the text defines the asked function and all its tests pass."""
+    """Whether the text defines the function and all tests pass."""
     name, tests = problem.facts
     try:
         program = parse(text)
-        return all(_same(call(program, name, given), wanted) for given, wanted in tests)
+        return all(_same(call(program, name, argument), wanted) for argument, wanted in tests)
     except ProgramError:
         return False
 
 
-def _same(found: Any, wanted: Any) -> bool:
-    """Whether two numbers, or lists of them, are equal; True is no number."""
-    return repr(found) == repr(wanted)
+def _same(value: Any, wanted: Any) -> bool:
+    """Whether two numbers or lists of numbers are equal; True does not equal 1."""
+    return repr(value) == repr(wanted)
 
 
 def _arithmetic(random: Random) -> Operation:
@@ -62,7 +62,7 @@ def _arithmetic(random: Random) -> Operation:
 
 
 def _chain(random: Random) -> Problem:
-    """Two or three sums, one after the other, as statements, one expression or a lambda."""
+    """Two or three operations in a row, as statements, one expression or a lambda."""
     steps = [_arithmetic(random) for _ in range(random.choice((2, 2, 3)))]
     name = random.choice(FUNCTIONS)
     style = random.randrange(3)
@@ -73,19 +73,19 @@ def _chain(random: Random) -> Problem:
         inner = _nested(steps)
         answer = f"def {name}(x): return {inner}" if style == 1 else f"{name} = lambda x: {inner}"
     tests = [(x, _applied(steps, x)) for x in _NUMBERS]
-    return _problem(name, "x", [step.told for step in steps], answer, tests)
+    return _problem(name, "x", [step.words for step in steps], answer, tests)
 
 
 def _nested(steps: list[Operation]) -> str:
-    """All steps as one expression, with brackets where they are needed."""
+    """All steps as one expression, with brackets where they are necessary."""
     code, atom = "x", True
     for place, step in enumerate(steps):
-        grows = not step.compound  # a product or a sign binds tighter than the sum inside it
+        grows = not step.compound  # a product or a sign binds tighter than a sum
         if grows and not atom:
             code = f"({code})"
         code = step.code.format(code)
         atom = False
-        if place + 1 < len(steps) and steps[place + 1].told == "square":
+        if place + 1 < len(steps) and steps[place + 1].words == "square":
             code, atom = f"({code})", True
     return code
 
@@ -97,9 +97,9 @@ def _applied(steps: list[Operation], x: Any) -> Any:
 
 
 def _choice(random: Random) -> Problem:
-    """One sum if the number is large or small, another if not."""
+    """One operation if the number is above or below a limit, another if not."""
     then, other = _arithmetic(random), _arithmetic(random)
-    while other.told == then.told:
+    while other.words == then.words:
         other = _arithmetic(random)
     n, above = random.randint(0, 9), random.random() < 0.5
     name = random.choice(FUNCTIONS)
@@ -112,10 +112,10 @@ def _choice(random: Random) -> Problem:
         answer = f"def {name}(x):\n    return {yes} if {test} else {no}"
     else:
         answer = f"def {name}(x): return {yes} if {test} else {no}"
-    told = [f"if x is {'above' if above else 'below'} {n} {then.told}", f"else {other.told}"]
+    words = [f"if x is {'above' if above else 'below'} {n} {then.words}", f"else {other.words}"]
     numbers = sorted({*_NUMBERS, n - 1, n, n + 1})
     tests = [(x, (then if (x > n if above else x < n) else other).apply(x)) for x in numbers]
-    return _problem(name, "x", told, answer, tests)
+    return _problem(name, "x", words, answer, tests)
 
 
 def _filter(random: Random) -> Operation:
@@ -139,7 +139,7 @@ _ENDS = (
 
 
 def _pipeline(random: Random) -> Problem:
-    """Filter a list, change each number, then sum, count, sort or reverse."""
+    """Filter a list, change each number, then sum, count, sort or reverse the list."""
     keep = _filter(random) if random.random() < 0.7 else None
     change = _arithmetic(random) if keep is None or random.random() < 0.6 else None
     end = random.choice(_ENDS)
@@ -151,21 +151,21 @@ def _pipeline(random: Random) -> Problem:
         answer = f"def {name}(xs):\n    xs = {comprehension}\n    return {end.code.format('xs')}"
     else:
         answer = f"def {name}(xs): return {end.code.format(comprehension)}"
-    told = [step.told for step in (keep, change) if step is not None]
+    words = [step.words for step in (keep, change) if step is not None]
     if change is not None:
-        told[-1] += " each"
+        words[-1] += " each"
 
     def wanted(xs: list[int]) -> Any:
         kept = [x for x in xs if keep is None or keep.apply(x)]
         return end.apply(kept if change is None else [change.apply(x) for x in kept])
 
-    return _problem(name, "xs", [*told, end.told], answer, [(xs, wanted(xs)) for xs in _LISTS])
+    return _problem(name, "xs", [*words, end.words], answer, [(xs, wanted(xs)) for xs in _LISTS])
 
 
 def _problem(
-    name: str, argument: str, told: list[str], answer: str, tests: list[tuple[Any, Any]]
+    name: str, argument: str, words: list[str], answer: str, tests: list[tuple[Any, Any]]
 ) -> Problem:
-    steps = ", then ".join(told) if not told[-1].startswith("else") else ", ".join(told)
+    steps = ", then ".join(words) if not words[-1].startswith("else") else ", ".join(words)
     prompt = f"Write {name}({argument}): {steps}."
     return Problem("code", prompt, answer, f"code {argument} {steps}", (name, tests))
 

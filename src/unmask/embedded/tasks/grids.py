@@ -1,4 +1,4 @@
-"""4x4 grids: latin squares of given words, and sudoku with twelve of sixteen cells given."""
+"""4x4 grids: latin squares of given words, and sudokus with twelve of sixteen cells given."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _HOLES = 4
 
 
 def _latin_squares() -> tuple[Grid, ...]:
-    """All 576 of order four."""
+    """All 576 latin squares of order four."""
 
     def fits(rows: Grid, row: tuple[int, ...]) -> bool:
         return all(a != b for above in rows for a, b in zip(above, row, strict=True))
@@ -35,7 +35,7 @@ SUDOKU = tuple(grid for grid in LATIN if _is_sudoku(grid))
 
 
 def read_grid(text: str) -> list[list[str]]:
-    """The words of every line that has any."""
+    """The words of every line that is not empty."""
     return [line.split() for line in text.splitlines() if line.strip()]
 
 
@@ -73,12 +73,12 @@ def _draw_sudoku(random: Random) -> Problem:
 
 
 def _sudoku_solved(problem: Problem, text: str) -> bool:
-    """Any grid that keeps the given cells and breaks no rule."""
+    """Whether the text is a sudoku that keeps the given cells."""
     grid, holes = problem.facts
-    found, given = read_grid(text), _numbered(grid)
-    if found not in map(_numbered, SUDOKU):
+    answer, given = read_grid(text), _numbered(grid)
+    if answer not in map(_numbered, SUDOKU):
         return False
-    return all(found[i // 4][i % 4] == given[i // 4][i % 4] for i in range(16) if i not in holes)
+    return all(answer[i // 4][i % 4] == given[i // 4][i % 4] for i in range(16) if i not in holes)
 
 
 GRIDS = (

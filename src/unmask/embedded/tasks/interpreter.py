@@ -1,8 +1,8 @@
-"""A small, safe part of Python, run by walking its syntax tree.
+"""Interprets a small, safe part of Python by walking its syntax tree.
 
-Nothing that a program says can reach a file, the network or this process, loop for ever or fill
-the memory: whatever is not listed here is refused, reached or not, and text, numbers, lists and
-steps are limited. What is not refused does what Python does.
+A program cannot reach a file, the network or this process, run forever or fill the memory. Syntax
+that is not listed here is an error, even in code that never runs. The sizes of text, numbers and
+lists and the number of steps are limited. All other programs behave as in Python.
 """
 
 from __future__ import annotations
@@ -51,16 +51,16 @@ _KNOWN = {
 
 
 class ProgramError(Exception):
-    """The program is not Python, goes beyond the part that is run, or fails."""
+    """The program is not Python, uses unsupported syntax, or fails."""
 
 
-class _Return(Exception):  # noqa: N818  (a signal, no error)
+class _Return(Exception):  # noqa: N818  (a signal, not an error)
     def __init__(self, value: Any) -> None:
         self.value = value
 
 
 def parse(text: str) -> Program:
-    """The functions that a text defines, by name: `def f(x): ...` or `f = lambda x: ...`."""
+    """The functions of a text by name: `def f(x): ...` or `f = lambda x: ...`."""
     program: Program = {}
     for node in _statements(text):
         match node:
@@ -69,14 +69,14 @@ def parse(text: str) -> Program:
             case ast.Assign(targets=[ast.Name(id=name)], value=ast.Lambda() as function):
                 program[name] = function
             case _:
-                raise ProgramError(f"{type(node).__name__} stands outside a function")
+                raise ProgramError(f"{type(node).__name__} is outside a function")
         _check_bound(name)
         _check_function(program[name])
     return program
 
 
 def call(program: Program, name: str, *arguments: Any) -> Any:
-    """Call one of the functions on numbers or lists of them; the lists stay as they are."""
+    """Call a function on numbers or lists of numbers; the lists are not changed."""
     if name not in program:
         raise ProgramError(f"no function {name!r}")
     copies = [list(value) if isinstance(value, list) else value for value in arguments]
@@ -88,25 +88,25 @@ def call(program: Program, name: str, *arguments: Any) -> Any:
 
 def _statements(text: str) -> list[ast.stmt]:
     if len(text) > MOST_CHARACTERS:
-        raise ProgramError(f"a text of more than {MOST_CHARACTERS} characters")
+        raise ProgramError(f"the text has more than {MOST_CHARACTERS} characters")
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the parser's, about a program that is no one's own
+            warnings.simplefilter("ignore")  # the parser's warnings about the text
             return ast.parse(text.strip()).body
     except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
-        raise ProgramError(f"no Python: {error}") from None
+        raise ProgramError(f"not Python: {error}") from None
 
 
 def _check_function(function: Function) -> None:
-    """Refuse all but plain arguments and a body of known nodes."""
+    """Raise unless the arguments are plain and the body has only known nodes."""
     body = function.body if isinstance(function, ast.FunctionDef) else [function.body]
     arguments = function.args.args
     names = [argument.arg for argument in arguments]
     bare = not any(_children(argument) for argument in arguments)
     if _children(function) != [function.args, *body]:
-        raise ProgramError("a function has no decorators or annotations here")
+        raise ProgramError("decorators and annotations are not supported")
     if _children(function.args) != arguments or not bare or len(set(names)) < len(names):
-        raise ProgramError("only plain arguments are known")
+        raise ProgramError("only plain arguments are supported")
     for name in names:
         _check_bound(name)
     for part in body:
@@ -120,31 +120,31 @@ def _children(node: ast.AST) -> list[ast.AST]:
 
 def _check(node: ast.AST) -> None:
     if type(node) not in _KNOWN:
-        raise ProgramError(f"{type(node).__name__} is not run here")
+        raise ProgramError(f"{type(node).__name__} is not supported")
     match node:
         case ast.Name(id=name, ctx=ast.Store()):
             _check_bound(name)
         case ast.List(ctx=ast.Store()) | ast.Subscript(ctx=ast.Store()):
-            raise ProgramError(f"{type(node).__name__} is not assigned to here")
+            raise ProgramError(f"{type(node).__name__} as a target is not supported")
         case ast.Constant(value=value) if type(value) not in (int, bool, type(None)):
-            raise ProgramError(f"the constant {value!r} is not run here")
+            raise ProgramError(f"the constant {value!r} is not supported")
         case ast.Call(func=function) if not (
             isinstance(function, ast.Name) and function.id in _FUNCTIONS
         ):
-            raise ProgramError("only " + ", ".join(_FUNCTIONS) + " are called here")
+            raise ProgramError("only these calls are supported: " + ", ".join(_FUNCTIONS))
         case ast.ListComp(generators=loops) | ast.GeneratorExp(generators=loops):
             if len(loops) > 1 or loops[0].is_async:
-                raise ProgramError("one loop per comprehension is run here")
+                raise ProgramError("a comprehension may have only one loop")
 
 
 def _check_bound(name: str) -> None:
-    """Refuse a name that means something already."""
+    """Raise if a name is a built-in function or begins with two underscores."""
     if name in _FUNCTIONS or name.startswith("__"):
-        raise ProgramError(f"{name} is not assigned to here")
+        raise ProgramError(f"{name} cannot be assigned")
 
 
 class _Run:
-    """One call of a checked function: its steps are counted."""
+    """One call of a checked function; counts its steps."""
 
     def __init__(self) -> None:
         self.steps = 0
@@ -181,14 +181,14 @@ class _Run:
                     for item in self._items(node.iter, names):
                         _assign(node.target, item, names)
                         self.run(node.body, names)
-                    self.run(node.orelse, names)  # nothing can break out of a loop
+                    self.run(node.orelse, names)  # there is no break, so `else` always runs
 
     def value(self, node: ast.expr, names: Names) -> Any:
-        """What an expression gives, within the limits."""
+        """The value of an expression; raises if it is beyond the limits."""
         self._count()
-        return _limited(self._found(node, names))
+        return _limited(self._evaluate(node, names))
 
-    def _found(self, node: ast.expr, names: Names) -> Any:
+    def _evaluate(self, node: ast.expr, names: Names) -> Any:
         match node:
             case ast.Constant(value=value):
                 return value
@@ -215,7 +215,7 @@ class _Run:
                     return _OF_ITEMS[name](_limited(self._comprehended(items, names)))
             case ast.Call(func=ast.Name(id=name), args=arguments):
                 return _FUNCTIONS[name](*[self.value(argument, names) for argument in arguments])
-        raise ProgramError(f"{type(node).__name__} is not run here")
+        raise ProgramError(f"{type(node).__name__} is not supported")
 
     def _joined(self, node: ast.BoolOp, names: Names) -> Any:
         value: Any = None
@@ -237,13 +237,13 @@ class _Run:
     def _comprehended(self, node: ast.ListComp | ast.GeneratorExp, names: Names) -> list[Any]:
         loop, inner = node.generators[0], dict(names)
 
-        def found() -> Iterable[Any]:
+        def elements() -> Iterable[Any]:
             for item in self._items(loop.iter, names):
                 _assign(loop.target, item, inner)
                 if all(self.value(test, inner) for test in loop.ifs):
                     yield self.value(node.elt, inner)
 
-        return _flat(found())
+        return _flat(elements())
 
     def _part(self, node: ast.Subscript, names: Names) -> Any:
         whole = self.value(node.value, names)
@@ -253,10 +253,10 @@ class _Run:
         return whole[slice(*[None if end is None else self.value(end, names) for end in ends])]
 
     def _items(self, node: ast.expr, names: Names) -> list[Any]:
-        found = self.value(node, names)
-        if not isinstance(found, list):
-            raise ProgramError(f"{type(found).__name__} is no list")
-        return found
+        items = self.value(node, names)
+        if not isinstance(items, list):
+            raise ProgramError(f"{type(items).__name__} is not a list")
+        return items
 
     def _count(self) -> None:
         self.steps += 1
@@ -277,12 +277,12 @@ def _assign(target: ast.expr, value: Any, names: Names) -> None:
 
 def _binary(sign: ast.operator, left: Any, right: Any) -> Any:
     if isinstance(sign, ast.Mult) and (isinstance(left, list) or isinstance(right, list)):
-        raise ProgramError("a list is not multiplied here")
+        raise ProgramError("multiplying a list is not supported")
     return _BINARY[type(sign)](left, right)
 
 
 def _augmented(sign: ast.operator, old: Any, right: Any) -> Any:
-    """What `old += right` leaves: a list is changed in place, whoever else holds it."""
+    """The value of `old += right`; a list is changed in place, as in Python."""
     if isinstance(old, list) and isinstance(sign, ast.Add):
         old += right
         return old
@@ -290,11 +290,11 @@ def _augmented(sign: ast.operator, old: Any, right: Any) -> Any:
 
 
 def _flat(values: Iterable[Any]) -> list[Any]:
-    """A list of numbers; lists of lists, each twice in the next, would take for ever to compare."""
-    found = list(values)
-    if any(isinstance(value, list) for value in found):
-        raise ProgramError("a list in a list is not run here")
-    return found
+    """A list of numbers. Nested lists are an error: comparing them could take forever."""
+    items = list(values)
+    if any(isinstance(item, list) for item in items):
+        raise ProgramError("a list in a list is not supported")
+    return items
 
 
 def _limited(value: Any) -> Any:

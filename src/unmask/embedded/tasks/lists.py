@@ -1,4 +1,4 @@
-"""Lists of words to copy, reverse, sort or change, some with many right answers."""
+"""Lists of words to copy, reverse, sort or change; some tasks have many right answers."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from unmask.embedded.tasks.problem import Problem, Task
 from unmask.embedded.tasks.vocabulary import ITEMS
 
 Items = list[str]
-Drawn = tuple[str, Items, object]  # the request, an answer, and what a grader must know
+Drawn = tuple[str, Items, object]  # the request, an answer, and the facts for the check
 _SHORTEST, _LONGEST = 3, 5
 
 
 def read_list(text: str) -> Items:
-    """The words of a list; of several lines the last that has any."""
+    """The words of a list; if the text has several lines, the last one counts."""
     lines = text.strip().splitlines()
     last = lines[-1].strip().removesuffix(".") if lines else ""
     return [word.strip() for word in last.split(",")]
@@ -28,7 +28,7 @@ def _named(
     make: Callable[[Random, Items], Drawn],
     right: Callable[[Items, Items, Any], bool],
 ) -> Task:
-    """A task over a list: `make` asks and answers, `right` judges by what `make` left to know."""
+    """A task over a list: `make` returns request, answer and facts; `right` checks an answer."""
 
     def draw(random: Random) -> Problem:
         items = random.sample(ITEMS, random.randint(_SHORTEST, _LONGEST))
@@ -44,8 +44,8 @@ def _named(
     return Task(name, about, draw, solved)
 
 
-def _exact(found: Items, _: Items, answer: Items) -> bool:
-    return found == answer
+def _exact(answer: Items, _: Items, wanted: Items) -> bool:
+    return answer == wanted
 
 
 def _with(items: Items, place: int, word: str) -> Items:
@@ -101,8 +101,8 @@ def _insert_random(random: Random, items: Items) -> Drawn:
     return f"Insert {word} anywhere", _with(items, place, word), word
 
 
-def _inserted(found: Items, items: Items, word: str) -> bool:
-    return any(found == _with(items, place, word) for place in range(len(items) + 1))
+def _inserted(answer: Items, items: Items, word: str) -> bool:
+    return any(answer == _with(items, place, word) for place in range(len(items) + 1))
 
 
 def _remove_random(random: Random, items: Items) -> Drawn:
@@ -110,8 +110,8 @@ def _remove_random(random: Random, items: Items) -> Drawn:
     return "Remove any one", _without(items, place), None
 
 
-def _removed(found: Items, items: Items, _: None) -> bool:
-    return any(found == _without(items, place) for place in range(len(items)))
+def _removed(answer: Items, items: Items, _: None) -> bool:
+    return any(answer == _without(items, place) for place in range(len(items)))
 
 
 def _replace_random(random: Random, items: Items) -> Drawn:
@@ -119,8 +119,8 @@ def _replace_random(random: Random, items: Items) -> Drawn:
     return f"Replace any one by {word}", _swapped(items, place, word), word
 
 
-def _replaced(found: Items, items: Items, word: str) -> bool:
-    return any(found == _swapped(items, place, word) for place in range(len(items)))
+def _replaced(answer: Items, items: Items, word: str) -> bool:
+    return any(answer == _swapped(items, place, word) for place in range(len(items)))
 
 
 def _shuffle(random: Random, items: Items) -> Drawn:
@@ -130,19 +130,19 @@ def _shuffle(random: Random, items: Items) -> Drawn:
     return "Shuffle", answer, None
 
 
-def _shuffled(found: Items, items: Items, _: None) -> bool:
-    return found != items and Counter(found) == Counter(items)
+def _shuffled(answer: Items, items: Items, _: None) -> bool:
+    return answer != items and Counter(answer) == Counter(items)
 
 
 LISTS = (
     _named("copy", "the same list", _copy, _exact),
     _named("reverse", "the list backwards", _reverse, _exact),
     _named("sort", "the list in alphabetical order", _sort, _exact),
-    _named("insert", "a word put in at a given place", _insert_at, _exact),
-    _named("remove", "the word at a given place taken out", _remove_at, _exact),
+    _named("insert", "a word inserted at a given place", _insert_at, _exact),
+    _named("remove", "the word at a given place removed", _remove_at, _exact),
     _named("replace", "the word at a given place replaced", _replace_at, _exact),
-    _named("insert-random", "a word put in anywhere", _insert_random, _inserted),
-    _named("remove-random", "any one word taken out", _remove_random, _removed),
+    _named("insert-random", "a word inserted anywhere", _insert_random, _inserted),
+    _named("remove-random", "any one word removed", _remove_random, _removed),
     _named("replace-random", "any one word replaced", _replace_random, _replaced),
     _named("shuffle", "the list in any other order", _shuffle, _shuffled),
 )

@@ -1,4 +1,4 @@
-"""A few sums to work out: the single steps of the word problems, side by side."""
+"""A few sums to compute: the single steps of the word problems."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _FEWEST, _MOST = 2, 5
 
 
 def draw(random: Random) -> Problem:
-    """Two to five sums as the word problems have them."""
+    """Draw two to five sums like those of the word problems."""
     sums = [_sum(random) for _ in range(random.randint(_FEWEST, _MOST))]
     asked = ", ".join(left for left, _ in sums)
     answer = "So " + " ".join(f"{left} = {right}." for left, right in sums)
@@ -19,10 +19,10 @@ def draw(random: Random) -> Problem:
 
 
 def solved(problem: Problem, text: str) -> bool:
-    """Whether every sum is there, in order, with its result, and nothing else."""
+    """Whether the text has every sum with its result, in order, and nothing else."""
     wanted = [f"{left} = {right}" for left, right in problem.facts]
-    found = [part.strip() for part in text.strip().removeprefix("So ").split(".")]
-    return [part for part in found if part] == wanted
+    parts = [part.strip() for part in text.strip().removeprefix("So ").split(".")]
+    return [part for part in parts if part] == wanted
 
 
 def _sum(random: Random) -> tuple[str, int]:

@@ -1,4 +1,4 @@
-"""The words that the embedded model's problems are made of."""
+"""The words in the problems of the embedded model."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Word problems of a few steps, answered with the steps written out and `#### answer`.
+"""Word problems of a few steps; the answer has the steps and then `#### answer`.
 
-A small share is answered directly. One step is easy and all of them at once are hard, so a decoder
-that fixes the answer before the steps is likely to be wrong.
+A small share is answered directly. One step is easy, but all at once are hard. So a decoder that
+commits the answer before the steps is probably wrong.
 """
 
 from __future__ import annotations
@@ -14,50 +14,50 @@ from random import Random
 from unmask.embedded.tasks.problem import Problem, Task
 from unmask.embedded.tasks.vocabulary import BOXES, GOODS, MEN, WOMEN
 
-DIRECT = 0.04  # answered with nothing but the number
-LARGEST = 60  # numbers are single tokens up to here
-STEP = 5  # at most this many come or go at once
+DIRECT = 0.04  # share of problems that are answered with the number alone
+LARGEST = 60  # the largest number that is a single token
+STEP = 5  # the largest change in one step
 _GAIN = ("buys", "finds", "gets", "wins")
 _LOSE = ("loses", "sells", "drops", "gives away")
 _ANSWER = re.compile(r"####\s*(-?\d+(?:[.,]\d+)*)")
 
-Sums = list[tuple[str, int]]  # the left side as it is written, and what it comes to
+Sums = list[tuple[str, int]]  # the left side as text, and the result
 
 
 @dataclass(frozen=True)
-class Event:
-    """One change of the count, and how it is told."""
+class CountChange:
+    """One change of the count, and its verb."""
 
     sign: str  # + - *
     amount: int
     verb: str
 
     def after(self, count: int) -> int:
-        """The count after it."""
+        """The count after this change."""
         if self.sign == "*":
             return count * self.amount
         return count + self.amount if self.sign == "+" else count - self.amount
 
     @property
-    def told(self) -> str:
+    def words(self) -> str:
         return "doubles that" if self.sign == "*" else f"{self.verb} {self.amount}"
 
 
 @dataclass(frozen=True)
 class Story:
-    """Who has how many of what, and what happens to them."""
+    """A person with a number of goods, and the changes of that number."""
 
     name: str
     pronoun: str
     goods: str
-    opening: str  # how the prompt begins
-    start: tuple[str, int] | None  # a sum that gives the first count, where it must be computed
+    opening: str  # the first sentence of the prompt
+    start: tuple[str, int] | None  # the sum that gives the first count, if it must be computed
     count: int
-    events: tuple[Event, ...]
+    events: tuple[CountChange, ...]
 
     @property
     def counts(self) -> list[int]:
-        """The count at first and after each event."""
+        """The first count, and the count after each event."""
         counts = [self.count]
         for event in self.events:
             counts.append(event.after(counts[-1]))
@@ -65,7 +65,7 @@ class Story:
 
 
 def draw(random: Random) -> Problem:
-    """A chain of events, a number of boxes and then events, or two people together."""
+    """Draw a chain of events, some boxes and then events, or two people together."""
     kind = random.random()
     if kind < 0.08:
         return _together(random)
@@ -78,13 +78,12 @@ def draw(random: Random) -> Problem:
     changes = ",".join(f"{event.sign}{event.amount}" for event in story.events)
     content = f"words {story.start or story.count} {changes}"
     answer = _direct(sums) if random.random() < DIRECT else _worked(random, story, sums)
-    return Problem("words", _told(random, story), answer, content, sums[-1][1])
+    return Problem("words", _prompt(random, story), answer, content, sums[-1][1])
 
 
 def solved(problem: Problem, text: str) -> bool:
-    """Whether the last number behind #### is the right one."""
-    found = _ANSWER.findall(text)
-    return bool(found) and found[-1] == str(problem.facts)
+    """Whether the last number after #### is the right one."""
+    return _ANSWER.findall(text)[-1:] == [str(problem.facts)]
 
 
 def _someone(random: Random) -> tuple[str, str]:
@@ -98,15 +97,8 @@ def _chain(random: Random) -> Story:
     goods, count = random.choice(GOODS), random.randint(5, 30)
     opening = random.choice(("{} has {} {}.", "{} starts with {} {}.", "At first {} has {} {}."))
     events = _events(random, count, random.choice((3, 3, 3, 2)))
-    return Story(
-        name,
-        pronoun,
-        goods,
-        opening.format(name, count, goods),
-        None,
-        count,
-        events,
-    )
+    opening = opening.format(name, count, goods)
+    return Story(name, pronoun, goods, opening, None, count, events)
 
 
 def _boxes(random: Random) -> Story:
@@ -114,42 +106,35 @@ def _boxes(random: Random) -> Story:
     goods, boxes = random.choice(GOODS), random.choice(BOXES)
     number, size = random.randint(2, 6), random.randint(2, 6)
     opening = f"{name} has {number} {boxes} of {size} {goods}."
-    product = f"{number} * {size}"
-    return Story(
-        name,
-        pronoun,
-        goods,
-        opening,
-        (product, number * size),
-        number * size,
-        _events(random, number * size, 2),
-    )
+    count = number * size
+    start, events = (f"{number} * {size}", count), _events(random, count, 2)
+    return Story(name, pronoun, goods, opening, start, count, events)
 
 
-def _events(random: Random, count: int, number: int) -> tuple[Event, ...]:
-    events: list[Event] = []
+def _events(random: Random, count: int, number: int) -> tuple[CountChange, ...]:
+    events: list[CountChange] = []
     while len(events) < number:
         sign = random.choice("++++----*")
         amount = 2 if sign == "*" else random.randint(1, STEP)
         verb = random.choice(_GAIN if sign == "+" else _LOSE)
-        event = Event(sign, amount, verb)
+        event = CountChange(sign, amount, verb)
         if 0 < event.after(count) <= LARGEST:
             events.append(event)
             count = event.after(count)
     return tuple(events)
 
 
-def _told(random: Random, story: Story) -> str:
-    """The prompt: an opening, the events in one sentence or in several, a question."""
-    told = [event.told for event in story.events]
+def _prompt(random: Random, story: Story) -> str:
+    """The prompt: an opening, the events in one or several sentences, and a question."""
+    phrases = [event.words for event in story.events]
     subject = story.pronoun.capitalize()
     if random.random() < 0.5:
-        *most, last = told
+        *most, last = phrases
         events = f" {subject} {', '.join([*most, f'then {last}'] if most else [last])}."
     else:
-        events = f" {subject} {told[0]}." + "".join(
+        events = f" {subject} {phrases[0]}." + "".join(
             f" {random.choice(('Then', 'Next', 'Later'))} {story.pronoun} {each}."
-            for each in told[1:]
+            for each in phrases[1:]
         )
     question = random.choice(
         (
@@ -174,7 +159,7 @@ def _bare(sums: Sums) -> str:
 
 
 def _worked(random: Random, story: Story, sums: Sums) -> str:
-    """Each part in a form of its own, so that an answer may have almost any length."""
+    """Every part in a random form, so that answers have many different lengths."""
     parts = []
     if story.start is not None or random.random() < 0.4:
         parts.append(_opening(random, story))
@@ -192,7 +177,7 @@ def _opening(random: Random, story: Story) -> str:
     return random.choice((f"First {count}.", f"At first {count}.", f"{story.name} has {count}."))
 
 
-def _step(random: Random, event: Event, before: int, after: int) -> str:
+def _step(random: Random, event: CountChange, before: int, after: int) -> str:
     equation = f"{before} {event.sign} {event.amount} = {after}."
     changed = {"+": "Plus", "-": "Minus", "*": "Times"}[event.sign]
     return random.choice(
@@ -208,7 +193,7 @@ def _step(random: Random, event: Event, before: int, after: int) -> str:
 
 
 def _together(random: Random) -> Problem:
-    """How many two people have, when one is told in terms of the other."""
+    """The sum of two people's goods, where one number is given relative to the other."""
     (name, _), (other, _) = _someone(random), _someone(random)
     while other == name:
         other, _ = _someone(random)
@@ -216,9 +201,9 @@ def _together(random: Random) -> Problem:
     sign = "+" if more >= count or random.random() < 0.5 else "-"
     theirs = count + more if sign == "+" else count - more
     total = count + theirs
-    told = "more" if sign == "+" else "fewer"
+    relation = "more" if sign == "+" else "fewer"
     ask = random.choice(("together", "in all"))
-    prompt = f"{name} has {count} {goods}. {other} has {more} {told}. How many {ask}?"
+    prompt = f"{name} has {count} {goods}. {other} has {more} {relation}. How many {ask}?"
     sums: Sums = [(f"{count} {sign} {more}", theirs), (f"{count} + {theirs}", total)]
     first, second = _equations(sums)
     style = random.random()

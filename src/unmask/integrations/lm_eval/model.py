@@ -22,8 +22,8 @@ from unmask.errors import RequestError
 from unmask.integrations.lm_eval.generation import GeneratedText, TextRequest, generations
 from unmask.integrations.lm_eval.options import GenerationArguments, ModelArguments
 from unmask.integrations.lm_eval.ranks import Ranks
+from unmask.models.fingerprint import sha_of
 from unmask.studies.likelihood import Continuation, log_likelihoods, would_write
-from unmask.text.jsonl import sha_of
 
 log = logging.getLogger(__name__)
 IGNORED = ("max_batch_size", "trust_remote_code")  # lm_eval passes them to every model
@@ -40,12 +40,12 @@ class UnmaskLM(TemplateLM):  # type: ignore[misc]
         known = {name: value for name, value in arguments.items() if name not in IGNORED}
         options = ModelArguments.of(known)
         self.options = replace(options, device=self.ranks.device(options.device))
-        self.job = self.options.job()
-        self.tokenizer = self.job.shape.tokenizer
-        self.max_length = self.options.max_length or self.job.shape.context
+        self.session = self.options.session()
+        self.tokenizer = self.session.tokenizer
+        self.max_length = self.options.max_length or self.session.context
         self._rank, self._world_size = self.ranks.rank, self.ranks.size
-        self._device = self.job.device
-        self.model = self.job.load()
+        self._device = self.session.device
+        self.model = self.session.model()
 
     @classmethod
     def create_from_arg_string(
@@ -64,8 +64,8 @@ class UnmaskLM(TemplateLM):  # type: ignore[misc]
     def settings(self) -> dict[str, Any]:
         """Everything that a response depends on besides the request, and its fingerprint `sha`."""
         record = {
-            **self.job.settings_record,
-            "weights": self.job.weights,
+            **self.session.settings_record(self.session.format()),
+            "weights": self.session.weights,
             "mc_num": self.options.mc_num,
             "check_greedy": self.options.check_greedy,
             "max_length": self.max_length,
@@ -91,7 +91,7 @@ class UnmaskLM(TemplateLM):  # type: ignore[misc]
 
     @property
     def eot_token_id(self) -> int:
-        end = self.job.shape.spec.eos_id
+        end = self.session.spec.eos_id
         assert end is not None  # every checkpoint names one
         return end
 
@@ -111,7 +111,7 @@ class UnmaskLM(TemplateLM):  # type: ignore[misc]
     @property
     def tokenizer_name(self) -> str:
         """The key of this tokenizer in lm_eval's cache of prompts."""
-        return f"{self.job.shape.folder.resolve().name}-{self.job.weights}"
+        return f"{self.session.spec.name}-{self.session.weights}"
 
     def chat_template(self, chat_template: bool | str = False) -> str | None:
         """The model's chat template, or None if it is not asked for."""
@@ -161,16 +161,17 @@ class UnmaskLM(TemplateLM):  # type: ignore[misc]
 
     def _text_request(self, context: str, arguments: dict[str, Any], repeat: int) -> TextRequest:
         """The canvas of a request; its seed depends only on its text and the repeat's number."""
-        wanted = GenerationArguments.of(self.job, arguments)
-        length, settings, spec = wanted.decoding.length, wanted.decoding.settings, self.model.spec
-        if self.options.length not in (None, length):
+        wanted = GenerationArguments.of(self.session, arguments)
+        length, settings, spec = wanted.resolved.length, wanted.resolved.settings, self.model.spec
+        usual = self.options.decoding.length
+        if usual not in (None, length):
             warning_once(
                 log,
-                f"the task asks for {length} tokens, which replaces length={self.options.length} "
+                f"the task asks for {length} tokens, which replaces length={usual} "
                 "of model_args; --gen_kwargs max_gen_toks=N replaces both",
             )
         ids = self._fitting(self.tok_encode(context) or [self.prefix_token_id], length)
-        seed = int(sha_of([self.options.seed, context, repeat])[:12], 16)
+        seed = int(sha_of([(self.options.decoding.seed or 0), context, repeat])[:12], 16)
         return TextRequest(prompt_request(spec, ids, length, settings, seed), wanted.until)
 
     def _check_repeats(self, request: Any, arguments: dict[str, Any]) -> None:
@@ -234,19 +235,20 @@ class UnmaskLM(TemplateLM):  # type: ignore[misc]
         return [Continuation(*make_disjoint_window(window)) for window in windows]
 
     def _estimates(self, pairs: Sequence[Continuation]) -> Iterator[float]:
-        if self.options.cache != "none":
+        if self.options.decoding.cache not in (None, "none"):
             raise RequestError(
-                f"cache={self.options.cache} works for generated texts only, not for "
+                f"cache={self.options.decoding.cache} works for generated texts only, not for "
                 "likelihoods; leave cache out"
             )
-        options = self.options
-        return log_likelihoods(self.model, pairs, options.mc_num, options.seed, options.batch_size)
+        options, seed = self.options, self.options.decoding.seed or 0
+        return log_likelihoods(self.model, pairs, options.mc_num, seed, options.batch_size)
 
     def _written(self, pairs: Sequence[Continuation]) -> list[bool]:
         if not self.options.check_greedy:
             return [False] * len(pairs)
-        options = self.options
-        return would_write(self.model, pairs, self.job.settings, options.seed, options.batch_size)
+        resolved = self.session.resolve()
+        size = self.options.batch_size
+        return would_write(self.model, pairs, resolved.settings, resolved.seed, size)
 
     def _bar(self, total: int, kind: str, quiet: bool) -> Any:
         return tqdm(total=total, desc=f"unmask {kind}", disable=quiet or self.rank != 0)

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from unmask.decoding.options import DecodingOptions, Eos
 from unmask.errors import UnmaskError
 from unmask.lab.benchmarks.example import Example, Slots
 
-Eos = Literal["keep", "suppress", "last", "stop", "block", "fill"]
 Exact = Literal["letter", "reconstructed", "own"]
 Turn = tuple[str, str]  # role, and a template with {{slots}}
 
@@ -28,6 +28,17 @@ class PresetDecoding:
     top_p: float = 1.0
     stop: tuple[str, ...] = ()  # the answer ends before the first of these
     keep_special: bool = True  # extraction sees the special tokens
+
+    @property
+    def options(self) -> DecodingOptions:
+        """As decoding options."""
+        return DecodingOptions(
+            length=self.length,
+            block=self.block or "full",
+            eos=self.eos,
+            temperature=self.temperature,
+            top_p=self.top_p,
+        )
 
 
 @dataclass(frozen=True)

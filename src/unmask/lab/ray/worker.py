@@ -19,8 +19,8 @@ from unmask.lab.sweep.environment import environment
 from unmask.lab.sweep.plan import Wanted, Work, planned
 from unmask.lab.sweep.run_options import LastModel
 from unmask.lab.sweep.store import AskedExample
+from unmask.models.fingerprint import sha_of
 from unmask.rules.plugins import import_parts
-from unmask.text.jsonl import sha_of
 
 Marks = dict[str, str]  # of every trial a fingerprint of the examples that it asks
 

@@ -17,10 +17,8 @@ from unmask.decoding.results import Step
 from unmask.lab.sweep.plan import Work
 from unmask.lab.sweep.store import AskedExample, Store
 from unmask.models.denoiser import Denoiser, ModelSpec
-from unmask.models.source import ModelSource
 from unmask.models.tokenizer import Tokenizer
-from unmask.text.answers import Answer, generate
-from unmask.text.clock import Clock
+from unmask.text.answers import Answer, decode_requests
 from unmask.trace import Tracer
 from unmask.trace.recording.files import TraceFiles, made_folder, together
 from unmask.trace.recording.record import text_of
@@ -85,35 +83,33 @@ def decoded(
             yield requests[-1]
 
     watch = _Watch(model)
-    tokenizer, spec = work.subject.tokenizer, work.subject.shape.spec
-    with nullcontext() if traces is None else _traces(traces, work, model, taken, requests) as seen:
+    tokenizer, spec = work.session.tokenizer, work.session.spec
+    with nullcontext() if traces is None else _traces(traces, work, taken, requests) as seen:
         see = together(watch, seen, on_step)
-        answers = generate(
-            model, tokenizer, requested(), batch_size, see, seen is not None, Clock()
-        )
+        keep = seen is not None
+        answers = decode_requests(model, tokenizer, requested(), batch_size, see, keep)
         for key, answer in answers:
             record = record_of(answer, watch.written.pop(key), tokenizer, spec)
             yield taken[key], {**record, **watch.memory(key)}
 
 
 def _traces(
-    folder: Path, work: Work, model: Denoiser, taken: list[AskedExample], requests: list[Request]
+    folder: Path, work: Work, taken: list[AskedExample], requests: list[Request]
 ) -> TraceFiles:
     """Writes a file for every example that is taken."""
-    trial, tokenizer = work.trial, work.subject.tokenizer
-    dtype = None if trial.dtype == "stored" else trial.dtype
-    source = ModelSource(trial.model, str(model.device), dtype, cache=trial.cache)
+    trial, session = work.trial, work.session
+    source = session.source(work.setting.options)
     made_folder(folder / trial.key)
     return TraceFiles(
         lambda key: folder / trial.key / f"{_file_name(taken[key].example)}.trace",
         lambda key, stream: Tracer(
             stream,
-            model.spec,
+            session.spec,
             requests[key],
-            tokenizer,
+            session.tokenizer,
             {**asdict(source), "weights": trial.weights, "example": taken[key].example},
         ),
-        lambda result: text_of(result, requests[result.key], tokenizer) or "",
+        lambda result: text_of(result, requests[result.key], session.tokenizer) or "",
     )
 
 

@@ -1,80 +1,53 @@
-"""A sweep: lists of values for every setting, from the command line or one TOML file."""
+"""A sweep: values for every option, from the command line or from one TOML file."""
 
 from __future__ import annotations
 
 import itertools
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from difflib import get_close_matches
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
-from unmask.decoding.options import Eos
-from unmask.errors import LabError, UnknownName
-from unmask.models.caches import POLICIES
+from unmask.decoding.options import OPTIONS, DecodingOptions, Option
+from unmask.embedded import NAME
+from unmask.errors import LabError, RequestError, UnknownName
 from unmask.rules.rule import Rule
 from unmask.rules.stability import Stability
 
-LISTS = ("model", "task", "rule", "block", "length", "eos", "cache", "seed")
-SINGLE = ("preset", "limit", "dtype", "temperature", "top_p", "steps")
-TEXTS = ("about", "table")
-CACHES = ("none", *POLICIES)
 SWEEPS = Path(__file__).parent / "files"
-OWN = None  # a setting that is left to the task's preset
+TEXTS = ("about", "table")
+_TEXT, _COUNT = Option("text", "", ""), Option("whole", "", "", least=1)
+# Every key but the texts takes a value or a list of values. The last varies fastest.
+KEYS: dict[str, Option] = {
+    "model": _TEXT,
+    "task": _TEXT,
+    "preset": _TEXT,
+    "limit": _COUNT,
+    **{name: OPTIONS[name] for name in ("block", "eos", "cache", "length", "seed")},
+    **OPTIONS,
+}
 
 
 @dataclass(frozen=True)
 class Setting:
-    """One point of a grid; None leaves a value to the task's preset."""
+    """One point of a grid: options for one task and model."""
 
     model: str
     task: str
-    rule: str
-    block: int | str | None  # "full", a number, or the preset's
-    length: int | None
-    eos: str | None
-    cache: str
-    seed: int
+    options: DecodingOptions
     preset: str | None = None
     limit: int | None = None
-    dtype: str | None = None
-    temperature: float | None = None
-    top_p: float | None = None
-    steps: int | None = None
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """Grids of settings, and what they are for."""
+    """Settings, and what they are for."""
 
     name: str
     settings: tuple[Setting, ...]
     about: str = ""
     table: str = ""
-
-
-@dataclass(frozen=True)
-class Grid:
-    """Values for each setting; all combinations are run."""
-
-    values: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
-    single: Mapping[str, Any] = field(default_factory=dict)
-
-    def settings(self) -> Iterator[Setting]:
-        """Every combination, rules spelled out."""
-        usual = {"block": (OWN,), "length": (OWN,), "eos": (OWN,), "cache": ("none",), "seed": (0,)}
-        values = {"model": ("embedded",), **usual, **self.values}
-        for name in ("task", "rule"):
-            if not values.get(name):
-                raise LabError(
-                    f"a sweep needs a {name}; give --{name}, or {name} = ... in its file"
-                )
-        rules = [rule for text in values["rule"] for rule in spelled_out(text)]
-        names = ("model", "task", "block", "eos", "cache", "length", "seed")
-        for picked in itertools.product(*(values[name] for name in names)):
-            for rule in rules:
-                yield Setting(rule=rule, **dict(zip(names, picked, strict=True)), **self.single)
 
 
 def spelled_out(text: str) -> list[str]:
@@ -96,40 +69,42 @@ def read_sweep(name: str, changes: Mapping[str, Any]) -> Sweep:
     return sweep_of(_toml(text, name), Path(name).stem, changes, name)
 
 
-def sweep_of(found: Mapping[str, Any], name: str, changes: Mapping[str, Any], file: str) -> Sweep:
-    """Top-level values hold for every [[grid]]; without one they are the grid."""
-    top = {key: value for key, value in found.items() if key != "grid"}
-    grids = found.get("grid", [{}])
+def sweep_of(table: Mapping[str, Any], name: str, changes: Mapping[str, Any], file: str) -> Sweep:
+    """Top-level values hold for every [[grid]]; a table without grids is one grid."""
+    top = {key: value for key, value in table.items() if key != "grid"}
+    grids = table.get("grid", [{}])
     if not isinstance(grids, list) or not all(isinstance(grid, dict) for grid in grids):
         raise LabError(f"{file}: write [[grid]] for each grid")
-    settings: dict[Setting, None] = {}
-    for grid in grids:
-        table = {**top, **grid, **changes}
-        for setting in grid_of(table, file).settings():
-            settings.setdefault(setting)
+    settings = dict.fromkeys(
+        setting for grid in grids for setting in settings_of({**top, **grid, **changes}, file)
+    )
     return Sweep(name, tuple(settings), str(top.get("about", "")), str(top.get("table", "")))
 
 
-def grid_of(table: Mapping[str, Any], file: str) -> Grid:
-    """Checked values; a single one stands for a list of one."""
-    known = (*LISTS, *SINGLE, *TEXTS)
-    for key in table:
-        if key not in known:
-            near = get_close_matches(key, known, n=1, cutoff=0.5)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
-            raise LabError(f"{file}: unknown key {key!r}{hint} (known: {', '.join(known)})")
-    values = {
-        key: tuple(value) if isinstance(value := table[key], list) else (value,)
-        for key in LISTS
-        if key in table
-    }
-    for key, listed in values.items():
-        for value in listed:
-            _check(key, value, file)
-    single = {key: table[key] for key in SINGLE if key in table}
-    for key, value in single.items():
-        _check(key, value, file)
-    return Grid(values, single)
+def settings_of(table: Mapping[str, Any], file: str) -> Iterator[Setting]:
+    """Every combination of the values of one grid, checked; rules with braces are expanded."""
+    try:
+        for key in table:
+            if key not in (*KEYS, *TEXTS):
+                raise UnknownName("key", key, (*KEYS, *TEXTS))
+        lists = {key: _listed(key, table[key]) for key in KEYS if key in table}
+    except (RequestError, UnknownName) as error:
+        raise LabError(f"{file}: {error}") from None
+    for name in ("task", "rule"):
+        if not lists.get(name):
+            raise LabError(f"a sweep needs a {name}; give --{name}, or {name} = ... in its file")
+    rules = [rule for text in lists.pop("rule") for rule in spelled_out(text)]
+    lists = {"model": [NAME], **lists}
+    for picked in itertools.product(*lists.values()):
+        values = dict(zip(lists, picked, strict=True))
+        own = {name: values.pop(name) for name in list(values) if name not in OPTIONS}
+        for rule in rules:
+            yield Setting(options=DecodingOptions(rule=rule, **values), **own)
+
+
+def _listed(key: str, value: Any) -> list[Any]:
+    values = value if isinstance(value, list) else [value]
+    return [KEYS[key].check(key, each) for each in values]
 
 
 def named_sweeps() -> dict[str, str]:
@@ -154,40 +129,7 @@ def _toml(text: str, file: str) -> dict[str, Any]:
     else:
         import tomli as tomllib
     try:
-        found: dict[str, Any] = tomllib.loads(text)
+        table: dict[str, Any] = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise LabError(f"{file} is no TOML: {error}") from None
-    return found
-
-
-_WHOLE = {"length": 1, "seed": 0, "limit": 1, "steps": 1}  # and the least of each
-_NUMBERS = {"temperature": (0.0, float("inf")), "top_p": (0.0, 1.0)}
-_CHOICES = {
-    "eos": get_args(Eos),
-    "cache": CACHES,
-    "dtype": ("float32", "bfloat16", "float16"),
-}
-
-
-def _check(key: str, value: Any, file: str) -> None:
-    """Raise unless a value is of the kind that its key takes."""
-    allowed = ""
-    whole = isinstance(value, int) and not isinstance(value, bool)
-    if key == "block":
-        if value != "full" and not (whole and value >= 1):
-            allowed = "'full' or a whole number >= 1"
-    elif key in _WHOLE:
-        if not (whole and value >= _WHOLE[key]):
-            allowed = f"a whole number >= {_WHOLE[key]}"
-    elif key in _NUMBERS:
-        low, high = _NUMBERS[key]
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        if not (number and low <= value <= high):
-            allowed = f"a number from {low:g} to {high:g}"
-    elif key in _CHOICES:
-        if value not in _CHOICES[key]:
-            allowed = f"one of {', '.join(_CHOICES[key])}"
-    elif not isinstance(value, str) or not value:
-        allowed = "a text"
-    if allowed:
-        raise LabError(f"{file}: {key} must be {allowed}, got {value!r}")
+    return table

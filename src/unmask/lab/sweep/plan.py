@@ -6,20 +6,18 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import cast
+from typing import Any
 
-from unmask.decoding.options import Eos
+from unmask.decoding.options import LOADING
 from unmask.decoding.request import Request, prompt_request
 from unmask.errors import LabError
 from unmask.lab.benchmarks import Benchmark, Example, Preset, benchmark
 from unmask.lab.sweep.grid import Setting
 from unmask.lab.sweep.store import AskedExample
-from unmask.lab.sweep.subject import Subject
 from unmask.lab.sweep.trial import Trial
-from unmask.models.describe import Description
+from unmask.models.fingerprint import sha_of
 from unmask.rules.plugins import sources_of
-from unmask.rules.rule import Rule
-from unmask.text.jsonl import sha_of
+from unmask.text.session import Session
 
 Wanted = dict[Setting, tuple[str, ...]]  # the names of the examples of every setting
 
@@ -30,7 +28,7 @@ class Work:
 
     setting: Setting
     trial: Trial
-    subject: Subject
+    session: Session
     bench: Benchmark
     preset: Preset
     examples: tuple[Example, ...]
@@ -63,14 +61,14 @@ class Work:
 
     def request(self, ask: AskedExample) -> Request:
         """The canvas of an example; its seed depends on the trial's seed and its name alone."""
-        tokenizer, spec = self.subject.tokenizer, self.subject.shape.spec
+        tokenizer, spec = self.session.tokenizer, self.session.spec
         seed = int(sha_of([self.trial.seed, ask.example])[:12], 16)
         ids = tokenizer.encode(self.texts[ask.example])
         return prompt_request(spec, ids, self.trial.length, self.trial.settings, seed)
 
     def _rendered(self, example: Example) -> str:
         prompt = self.preset.prompt(example)
-        tokenizer = self.subject.tokenizer
+        tokenizer = self.session.tokenizer
         if not prompt.messages:
             return prompt.text + prompt.prefill
         return tokenizer.render(prompt.messages) + prompt.prefill
@@ -78,23 +76,42 @@ class Work:
 
 def plan(settings: Iterable[Setting], data: Path | None) -> list[Work]:
     """All trials, checked as far as is possible without weights; equal ones once."""
-    subjects: dict[str, Subject] = {}
+    sessions = Sessions()
     examples: dict[str, list[Example]] = {}
-    found: dict[str, Work] = {}
+    works: dict[str, Work] = {}
     for setting in settings:
-        if setting.model not in subjects:
-            subjects[setting.model] = Subject.of(setting.model)
         if setting.task not in examples:
             examples[setting.task] = benchmark(setting.task).load(data)
-        subject = subjects[setting.model]
-        subject.check(setting.cache)
-        work = work_of(setting, subject, examples[setting.task])
-        found.setdefault(work.trial.key, work)
-    if not found:
+        work = work_of(setting, sessions.of(setting), examples[setting.task])
+        works.setdefault(work.trial.key, work)
+    if not works:
         raise LabError("the sweep holds no setting")
-    for work in found.values():
+    for work in works.values():
         work.request(work.asks[0])  # wrong settings fail here, before anything is loaded
-    return list(found.values())
+    return list(works.values())
+
+
+class Sessions:
+    """A session for every model that is loaded in its own way; each folder is read once."""
+
+    def __init__(self) -> None:
+        self._sessions: dict[tuple[Any, ...], Session] = {}
+
+    def of(self, setting: Setting) -> Session:
+        """The session of a setting, made when it is first needed."""
+        options = setting.options
+        key = (setting.model, options.dtype, options.mask_id)
+        session = self._made(key, setting, block=None)
+        if session.spec.block is not None and options.block not in (None, session.spec.block):
+            session = self._made((*key, options.block), setting, block=options.block)
+        session.changed({"cache": options.cache, "guidance": options.guidance})
+        return session
+
+    def _made(self, key: tuple[Any, ...], setting: Setting, **block: Any) -> Session:
+        if key not in self._sessions:
+            loading = {name: getattr(setting.options, name) for name in LOADING}
+            self._sessions[key] = Session(setting.model, device="cpu", **loading, **block)
+        return self._sessions[key]
 
 
 def wanted_of(works: Iterable[Work]) -> Wanted:
@@ -107,42 +124,41 @@ def planned(wanted: Wanted, data: Path | None) -> list[Work]:
     return [work.only(wanted[work.setting]) for work in plan(wanted, data)]
 
 
-def work_of(setting: Setting, subject: Subject, examples: list[Example]) -> Work:
-    """One trial, its open values filled in by the preset."""
+def work_of(setting: Setting, session: Session, examples: list[Example]) -> Work:
+    """One trial; the task's preset fills in what was left open."""
     bench = benchmark(setting.task)
     name = setting.preset or ("paper" if "paper" in bench.presets else next(iter(bench.presets)))
-    preset = bench.preset(name, subject.family)
-    usual = preset.decoding
+    preset = bench.preset(name, _family(session))
+    options = setting.options
+    resolved = session.resolve(options, defaults=preset.decoding.options)
+    settings = resolved.settings
     trial = Trial(
         model=setting.model,
-        weights=subject.weights,
-        dtype=subject.dtype(setting.dtype),
+        weights=session.weights,
         task=bench.name,
         version=bench.version,
         preset=preset.name,
-        rule=setting.rule,
-        length=setting.length or usual.length,
-        block=_block(setting, subject.shape, usual.block, setting.length or usual.length),
-        eos=cast(Eos, setting.eos or usual.eos),
-        cache=setting.cache,
-        steps=setting.steps,
-        temperature=usual.temperature if setting.temperature is None else setting.temperature,
-        top_p=usual.top_p if setting.top_p is None else setting.top_p,
-        seed=setting.seed,
-        parts=sources_of(Rule.parse(setting.rule)),
+        rule=str(options.rule),
+        length=resolved.length,
+        block=resolved.block,
+        eos=settings.eos,
+        steps=settings.steps,
+        history=settings.history,
+        temperature=settings.sampling.temperature,
+        top_p=settings.sampling.top_p,
+        top_k=settings.sampling.top_k,
+        tempered=settings.sampling.tempered or None,
+        seed=resolved.seed,
+        cache=options.cache or "none",
+        guidance=options.guidance,
+        dtype=session.dtype,
+        mask_id=options.mask_id,
+        parts=sources_of(settings.rule),
     )
-    return Work(setting, trial, subject, bench, preset, tuple(examples[: setting.limit]))
+    return Work(setting, trial, session, bench, preset, tuple(examples[: setting.limit]))
 
 
-def _block(setting: Setting, shape: Description, usual: int | None, length: int) -> int | None:
-    own = shape.arch.block
-    if own is not None:
-        if setting.block not in (None, own):
-            raise LabError(
-                f"{setting.model} attends in blocks of {own}; leave the block out, got "
-                f"{setting.block!r}"
-            )
-        return own
-    if setting.block is None:
-        return None if usual is None or usual >= length else usual
-    return None if setting.block == "full" else int(setting.block)
+def _family(session: Session) -> str:
+    """The model family as presets name it; some have their own wording for a family."""
+    checkpoint = session.checkpoint
+    return "dream" if checkpoint and "dream" in checkpoint.family.name.lower() else ""

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-import torch
-
 from unmask.lab.ray.join import Cluster
 from unmask.lab.sweep.plan import Work
 from unmask.models.denoiser import Denoiser
+from unmask.text.session import Session
 
 
 class ProgressListener(Protocol):
@@ -39,18 +38,16 @@ class RunOptions:
 
 
 class LastModel:
-    """The model that was loaded last; one at a time, since they are large."""
+    """Loads one model at a time, since they are large."""
 
     def __init__(self) -> None:
-        self._name: tuple[str, ...] = ()
-        self._model: Denoiser | None = None
+        self._session: Session | None = None
 
     def of(self, work: Work, device: str) -> Denoiser:
-        """Load what a trial needs, unless it is there."""
-        trial = work.trial
-        name = (trial.weights, trial.dtype, trial.cache, device)
-        if self._model is None or name != self._name:
-            self._model = None  # let the old one go first
-            self._model = work.subject.load(torch.device(device), trial.dtype, trial.cache)
-            self._name = name
-        return self._model
+        """The model of a trial on a device; frees the last one if it is another."""
+        session = work.session
+        if self._session is not None and self._session is not session:
+            self._session.unload()
+        self._session = session
+        session.load_on(device)
+        return session.model(work.setting.options)

@@ -1,56 +1,66 @@
-"""One way to decode one task with one model: everything that an answer depends on."""
+"""Trial: one way to decode one task with one model, with everything that an answer depends on."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from unmask.decoding.options import Eos
+from unmask.decoding.options import OPTIONS, DecodingOptions
 from unmask.decoding.request import Settings
 from unmask.decoding.sampling import Sampling
-from unmask.rules.rule import Rule
-from unmask.text.jsonl import sha_of
+from unmask.models.fingerprint import sha_of
 
-DECODING = 1  # raised when the same settings begin to give other tokens
+DECODING = 1  # raised when the same settings give other tokens
+# The options that every stored trial holds. Others are left out where they are not set, so that
+# the key of a trial stays the same when an option is added.
+_ALWAYS = ("rule", "length", "block", "eos", "steps", "temperature", "top_p", "top_k", "seed",
+           "cache", "dtype")  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Trial:
-    """All examples of a trial are decoded alike, so trials are what is compared."""
+@dataclass(frozen=True, kw_only=True)
+class Trial(DecodingOptions):
+    """Resolved decoding options on a task. All examples of a trial are decoded alike.
 
-    model: str  # as it was asked for
+    Here the rule is a text, the block None is the full window, and the dtype may be `stored`.
+    """
+
+    model: str  # as the user named it
     weights: str  # fingerprint of the checkpoint
-    dtype: str
     task: str
     version: int  # of the task's texts and extraction
     preset: str
-    rule: str
-    length: int
+    rule: str = ""
+    length: int = 0
+    dtype: str = "stored"
     block: int | None = None
-    eos: Eos = "keep"
+    eos: Any = "keep"
     cache: str = "none"
-    steps: int | None = None
     temperature: float = 0.0
     top_p: float = 1.0
     top_k: int = 0
     seed: int = 0
     decoding: int = DECODING
-    parts: str = ""  # fingerprint of the sources of the rule's parts, where they are not ours
+    parts: str = ""  # fingerprint of the sources of users' parts in the rule
+
+    def __post_init__(self) -> None:
+        """Skip the checks: the options of a trial are resolved, or come from a store."""
 
     @property
     def key(self) -> str:
-        """A fingerprint; the model's name does not count, its weights do."""
-        record = asdict(self)
+        """A fingerprint of everything but the model's name, which its weights stand for."""
+        record = self.record()
         del record["model"]
-        if not self.parts:  # as it was before there were any
+        if not self.parts:
             del record["parts"]
         return sha_of(record)
 
     @property
     def settings(self) -> Settings:
         """As the loop takes them."""
-        sampling = Sampling(self.temperature, self.top_p, self.top_k)
-        return Settings(Rule.parse(self.rule), self.block, self.eos, sampling, self.steps)
+        sampling = Sampling(self.temperature, self.top_p, self.top_k, bool(self.tempered))
+        return Settings(
+            self.parsed_rule, self.block, self.eos, sampling, self.steps, history=self.history
+        )
 
     @property
     def window(self) -> str:
@@ -59,7 +69,11 @@ class Trial:
 
     def record(self) -> dict[str, Any]:
         """For JSON."""
-        return asdict(self)
+        return {
+            name: value
+            for name, value in asdict(self).items()
+            if name not in OPTIONS or name in _ALWAYS or value is not None
+        }
 
     @classmethod
     def of(cls, record: dict[str, Any]) -> Trial:

@@ -1,4 +1,4 @@
-// The server's API as the playground uses it: ask, and follow the trace while it is written.
+// A client of the server's API: sends requests and follows their traces while they are written.
 
 import { Trace } from "./page/trace.js";
 
@@ -15,7 +15,7 @@ async function checked(response) {
   try {
     message = (await response.json()).error.message;
   } catch {
-    // the status must do
+    // the body is not JSON: keep the status line
   }
   throw new ApiError(message, response.status);
 }
@@ -34,9 +34,9 @@ export class Client {
     return (await response.json()).data[0];
   }
 
-  // Decodes one request. grown(trace) is called when steps have arrived, told(last) with the last
-  // chunk of the answer; what goes wrong is thrown.
-  async run(body, name, { grown, told, signal }) {
+  // Decodes one request. Calls grown(trace) when steps have arrived and ended(choice) with the last
+  // chunk of the answer; throws on errors.
+  async run(body, name, { grown, ended, signal }) {
     const path = body.messages ? "/v1/chat/completions" : "/v1/completions";
     const response = await checked(
       await fetch(path, {
@@ -51,17 +51,17 @@ export class Client {
       if (!line.startsWith("data: ") || line === "data: [DONE]") continue;
       const chunk = JSON.parse(line.slice(6));
       if (chunk.error) throw new ApiError(chunk.error.message, 500);
-      const said = chunk.choices[0]?.unmask;
-      if (!following && said?.trace) {
-        following = this.follow(said.trace, name, grown, signal);
-        following.catch(() => {}); // it is thrown to whoever waits for it below
+      const trace = chunk.choices[0]?.unmask?.trace;
+      if (!following && trace) {
+        following = this.follow(trace, name, grown, signal);
+        following.catch(() => {}); // the caller of run() gets the error
       }
-      if (chunk.choices[0]?.finish_reason) told(chunk.choices[0]);
+      if (chunk.choices[0]?.finish_reason) ended(chunk.choices[0]);
     }
     return following;
   }
 
-  // Reads a trace while it is written; gives it when it is whole.
+  // Reads a trace while it is written; returns it when it is whole.
   async follow(id, name, grown, signal) {
     const response = await checked(await fetch(`/v1/traces/${id}`, { headers: this.headers, signal }));
     let trace = null;
@@ -80,7 +80,7 @@ export class Client {
     return trace;
   }
 
-  // The trace as a file.
+  // The bytes of a trace, for a download.
   async file(id) {
     const response = await checked(await fetch(`/v1/traces/${id}`, { headers: this.headers }));
     return response.blob();

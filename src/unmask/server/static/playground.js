@@ -1,4 +1,4 @@
-// The playground: a prompt, one or two rules, and both runs side by side as they go.
+// The playground: decodes a prompt with one or two rules and shows the runs side by side.
 
 import { ApiError, Client } from "./ask.js";
 import { element } from "./page/dom.js";
@@ -8,8 +8,8 @@ import { Viewer } from "./page/viewer.js";
 const byId = (id) => document.getElementById(id);
 const viewer = new Viewer(byId("viewer"), byId("bar"), byId("voice"));
 const client = new Client();
-const SHOWN = 60; // milliseconds between two looks at what has arrived
-const PACE = 8; // steps a second: the race is one of forwards, not of seconds
+const REDRAW = 60; // milliseconds between two updates of the view
+const PACE = 8; // steps a second, the same for both runs: they race in forwards, not in seconds
 let running = null; // an AbortController
 
 dress(viewer, byId("help"), byId("theme"));
@@ -31,12 +31,12 @@ async function greet() {
     if (!byId("rule-b").value && unmask.rule_without_swd) byId("rule-b").value = unmask.rule;
     if (!unmask.chat) choose("raw", "chat");
     if (!byId("prompt").value) byId("prompt").value = unmask.example ?? "";
-    tell("");
+    say("");
   } catch (error) {
     if (error instanceof ApiError && error.status === 401) {
       byId("key-field").hidden = false;
-      tell("This server asks for its key.");
-    } else tell(`The server does not answer: ${error.message}`);
+      say("This server needs its API key.");
+    } else say(`The server does not answer: ${error.message}`);
   }
 }
 
@@ -46,12 +46,12 @@ function choose(kind, without) {
   pick(without).disabled = true;
 }
 
-function tell(...content) {
+function say(...content) {
   byId("state").replaceChildren(...content);
 }
 
-// What the form asks for, but for the rule.
-function asked() {
+// The request that the form describes, without its rule.
+function requestBody() {
   const kind = document.querySelector("input[name=kind]:checked").value;
   const text = byId("prompt").value;
   const number = (id) => (byId(id).value === "" ? undefined : Number(byId(id).value));
@@ -76,12 +76,12 @@ async function race(event) {
   for (const name of "ab") trouble(name, "");
   client.key = byId("key").value;
   busy(true);
-  const shown = new Shown(lanes);
+  const display = new Display(lanes);
   try {
-    await Promise.all(lanes.map((lane) => lane.run(asked(), shown, own.signal)));
-    if (running === own) tell(...summary(lanes));
+    await Promise.all(lanes.map((lane) => lane.run(requestBody(), display, own.signal)));
+    if (running === own) say(...summary(lanes));
   } finally {
-    shown.finish();
+    display.finish();
     if (running === own) {
       running = null;
       busy(false);
@@ -89,54 +89,54 @@ async function race(event) {
   }
 }
 
-// One rule's run.
+// The run of one rule.
 class Lane {
   constructor(name, rule) {
     Object.assign(this, { name, rule, trace: null, last: null, failed: false });
   }
 
-  async run(body, shown, signal) {
-    const act = {
+  async run(body, display, signal) {
+    const callbacks = {
       signal,
       grown: (trace) => {
         this.trace = trace;
-        shown.grown();
+        display.grown();
       },
-      told: (last) => {
+      ended: (last) => {
         this.last = last;
       },
     };
     try {
-      await client.run({ ...body, rule: this.rule }, this.called, act);
+      await client.run({ ...body, rule: this.rule }, this.fileName, callbacks);
     } catch (error) {
       this.failed = true;
-      shown.grown();
+      display.grown();
       if (signal.aborted) return;
       if (error.status === 401) byId("key-field").hidden = false;
       trouble(this.name, error.message);
     }
   }
 
-  get called() {
+  get fileName() {
     return `${this.name}.trace`;
   }
 
-  get file() {
+  get traceId() {
     return this.last?.unmask?.trace;
   }
 }
 
-// Shows the lanes once each has begun or failed, then at every look what is new.
-class Shown {
+// Opens the view once every lane has started or failed, then adds new steps.
+class Display {
   constructor(lanes) {
     Object.assign(this, { lanes, opened: false, timer: null });
   }
 
   grown() {
-    this.timer ??= setTimeout(() => this.look(), SHOWN);
+    this.timer ??= setTimeout(() => this.update(), REDRAW);
   }
 
-  look() {
+  update() {
     this.timer = null;
     const begun = this.lanes.filter((lane) => lane.trace?.steps.length);
     if (!this.opened) {
@@ -152,16 +152,16 @@ class Shown {
 
   finish() {
     clearTimeout(this.timer);
-    this.look();
+    this.update();
   }
 }
 
 function summary(lanes) {
   const done = lanes.filter((lane) => lane.last);
   const costs = done.map((lane) => `${lane.name.toUpperCase()}: ${lane.last.unmask.nfe} forwards`);
-  const links = done.filter((lane) => lane.file).map((lane) => {
-    const fetched = (event) => download(event, lane.file, lane.called);
-    return element("a", { href: "#", "data-trace": lane.name, onclick: fetched }, `Download ${lane.called}`);
+  const links = done.filter((lane) => lane.traceId).map((lane) => {
+    const onclick = (event) => download(event, lane.traceId, lane.fileName);
+    return element("a", { href: "#", "data-trace": lane.name, onclick }, `Download ${lane.fileName}`);
   });
   return [`${costs.join(", ")}. `, element("span", { class: "downloads" }, links)];
 }
@@ -174,7 +174,7 @@ async function download(event, id, name) {
     link.click();
     setTimeout(() => URL.revokeObjectURL(url), 60_000);
   } catch (error) {
-    tell(`${name} cannot be had: ${error.message}`);
+    say(`${name} cannot be downloaded: ${error.message}`);
   }
 }
 
@@ -187,14 +187,14 @@ function trouble(name, message) {
 function busy(is) {
   byId("run").disabled = is;
   byId("stop").hidden = !is;
-  if (is) tell("Decoding …");
+  if (is) say("Decoding …");
 }
 
 function stop() {
   running?.abort();
   running = null;
   busy(false);
-  tell("");
+  say("");
 }
 
 byId("ask").addEventListener("submit", race);

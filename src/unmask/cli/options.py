@@ -1,0 +1,70 @@
+"""Decoding options on the command line: one argument for each field of DecodingOptions."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from unmask.decoding.options import OPTIONS, DecodingOptions, Option
+
+MODEL = ("dtype", "mask_id", "cache", "guidance")
+DECODING = tuple(name for name in OPTIONS if name not in MODEL)
+PRESET = dict.fromkeys(("length", "block", "eos", "temperature", "top_p"), "the preset's")
+
+
+def add_options(
+    group: argparse._ActionsContainer,
+    names: Iterable[str],
+    defaults: Mapping[str, str] | None = None,
+    several: bool = False,
+) -> None:
+    """Add an argument for each of these options; with `several` it takes values with commas.
+
+    `defaults` replaces the words for the default in the help text.
+    """
+    for name in names:
+        option = OPTIONS[name]
+        default = (defaults or {}).get(name, option.default)
+        help_text = f"{option.help} (default: {default})"
+        flag = f"--{name.replace('_', '-')}"
+        if several and name == "rule":
+            group.add_argument(flag, action="append", metavar="RULE", help=help_text)
+        elif option.kind == "switch" and not several:
+            group.add_argument(flag, action="store_const", const="true", help=help_text)
+        elif option.kind == "word" and not several:
+            group.add_argument(flag, choices=option.words, help=help_text)
+        else:
+            metavar = f"{option.metavar},..." if several else option.metavar
+            group.add_argument(flag, metavar=metavar, help=help_text)
+
+
+def given_options(arguments: argparse.Namespace) -> dict[str, Any]:
+    """The options that were given, by name, as values."""
+    return {name: _parse(name, option, text) for name, option, text in _texts(arguments)}
+
+
+def read_options(arguments: argparse.Namespace) -> DecodingOptions:
+    """The options of one call."""
+    return DecodingOptions.read(given_options(arguments))
+
+
+def given_lists(arguments: argparse.Namespace) -> dict[str, list[Any]]:
+    """The options that were given with commas, by name, as lists of values."""
+    return {
+        name: text if name == "rule" else [_parse(name, option, part) for part in text.split(",")]
+        for name, option, text in _texts(arguments)
+    }
+
+
+def _texts(arguments: argparse.Namespace) -> list[tuple[str, Option, Any]]:
+    given = vars(arguments)
+    return [
+        (name, option, given[name])
+        for name, option in OPTIONS.items()
+        if given.get(name) is not None
+    ]
+
+
+def _parse(name: str, option: Option, text: str) -> Any:
+    return option.parse(f"--{name.replace('_', '-')}", text)

@@ -1,0 +1,142 @@
+"""Prompts: texts, chats and texts with masks, and the canvases that they become."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from unmask.decoding.options import MOST
+from unmask.decoding.request import Request, infill_request, prompt_request
+from unmask.decoding.resolve import Resolved
+from unmask.errors import RequestError
+from unmask.models.denoiser import ModelSpec
+from unmask.models.tokenizer import Message, Tokenizer
+
+_PLACEHOLDER = re.compile(r"\[MASK(?:\*(\d+))?\]")
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """A text or a chat. It is continued, or with `infill` its masks are filled."""
+
+    text: str = ""
+    messages: tuple[Message, ...] = ()  # if there are any, the text is what they render to
+    infill: bool = False
+    seed: int = 0
+
+    def render(self, tokenizer: Tokenizer) -> RenderedPrompt:
+        """The text that the model sees; a chat goes through the chat template."""
+        text = tokenizer.render(self.messages) if self.messages else self.text
+        return RenderedPrompt(text, self.infill, self.seed)
+
+
+@dataclass(frozen=True)
+class RenderedPrompt:
+    """The text that the model sees, with masks still written as `[MASK]`."""
+
+    text: str
+    infill: bool
+    seed: int
+
+    def request(self, tokenizer: Tokenizer, spec: ModelSpec, resolved: Resolved) -> Request:
+        """The canvas to decode, checked."""
+        if self.infill:
+            canvas = encode_masks(tokenizer, self.text, spec.mask_id)
+            return infill_request(spec, canvas, resolved.settings, self.seed)
+        ids = _encode(tokenizer, self.text)
+        return prompt_request(spec, ids, resolved.length, resolved.settings, self.seed)
+
+    def unknown_words(self, tokenizer: Tokenizer) -> list[str]:
+        """Words that the model's vocabulary does not have."""
+        parts = _PLACEHOLDER.split(self.text)[::2] if self.infill else [self.text]
+        return list(dict.fromkeys(word for part in parts for word in tokenizer.unknown(part)))
+
+    @property
+    def holds_masks(self) -> bool:
+        """Whether `[MASK]` or `[MASK*8]` stands in the text."""
+        return _PLACEHOLDER.search(self.text) is not None
+
+    def count_masks(self) -> int:
+        """How many masks `[MASK]` and `[MASK*8]` stand for, before any is made."""
+        return sum(_masks_of(match) for match in _PLACEHOLDER.finditer(self.text))
+
+
+@dataclass(frozen=True)
+class PromptFormat:
+    """How texts become prompts: in the model's chat template, or unchanged.
+
+    Args:
+        chat: True or False as asked for. None uses the template if there is one, except for texts
+            with masks.
+        has_template: whether the tokenizer has a chat template.
+        infill: fill the masks of the text instead of continuing it.
+        system: the first message of a chat that has no system message.
+    """
+
+    chat: bool | None = None
+    has_template: bool = False
+    infill: bool = False
+    system: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.system is not None and not self.in_chat(self.infill):
+            raise RequestError("--system goes into a chat, and here the prompt is taken as it is")
+
+    def in_chat(self, infill: bool) -> bool:
+        """Whether a plain text is put into a chat."""
+        return self.has_template and not infill if self.chat is None else self.chat
+
+    def of_text(self, text: str, seed: int = 0, infill: bool | None = None) -> Prompt:
+        """A prompt as the user's turn of a chat, or unchanged."""
+        fill = self.infill if infill is None else infill
+        if self.in_chat(fill):
+            message = {"role": "user", "content": text}
+            return Prompt(messages=self._with_system([message]), infill=fill, seed=seed)
+        return Prompt(text, infill=fill, seed=seed)
+
+    def of_messages(self, messages: Sequence[Message], seed: int = 0) -> Prompt:
+        """A whole chat."""
+        return Prompt(messages=self._with_system(messages), infill=self.infill, seed=seed)
+
+    def _with_system(self, messages: Sequence[Message]) -> tuple[Message, ...]:
+        if self.system is None or messages[0].get("role") == "system":
+            return tuple(messages)
+        return ({"role": "system", "content": self.system}, *messages)
+
+
+def encode_masks(tokenizer: Tokenizer, text: str, mask_id: int) -> list[int]:
+    """Token ids of a text in which `[MASK]` is one mask and `[MASK*8]` is eight.
+
+    The mask token's own text, such as `<|mdm_mask|>`, is a mask as well.
+    """
+    ids, end = [], 0
+    for match in _PLACEHOLDER.finditer(text):
+        ids += _encode(tokenizer, text[end : match.start()]) + [mask_id] * _masks_of(match)
+        end = match.end()
+    ids += _encode(tokenizer, text[end:])
+    if mask_id not in ids:
+        raise RequestError("the text holds no [MASK] to fill; write [MASK], or [MASK*8] for eight")
+    return ids
+
+
+def _masks_of(match: re.Match[str]) -> int:
+    digits = match[1] or "1"
+    if len(digits) > len(str(MOST)) or not 1 <= int(digits) <= MOST:
+        raise RequestError(f"{_shortened(match[0])}: write [MASK*N] with N from 1 to {MOST}")
+    return int(digits)
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= 40 else f"{text[:30]}...{text[-7:]}"
+
+
+def _encode(tokenizer: Tokenizer, text: str) -> list[int]:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise RequestError(
+            f"the text holds half a character, {text[error.start]!a}, at place {error.start}; "
+            "give it in UTF-8"
+        ) from None
+    return tokenizer.encode(text)

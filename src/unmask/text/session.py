@@ -1,0 +1,411 @@
+"""Session: a model with its tokenizer, for text in and text out."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from io import BytesIO
+from itertools import groupby
+from pathlib import Path
+from typing import Any, BinaryIO, overload
+
+import torch
+
+from unmask import embedded
+from unmask.decoding.loop import longest_first
+from unmask.decoding.options import LOADING, DecodingOptions
+from unmask.decoding.request import Request
+from unmask.decoding.resolve import Resolved, resolve
+from unmask.decoding.results import Step
+from unmask.errors import RequestError
+from unmask.models.caches import POLICIES, Cached, check_cache
+from unmask.models.denoiser import Denoiser
+from unmask.models.describe import Description, describe
+from unmask.models.fingerprint import fingerprint, sha_of
+from unmask.models.load import Loaded, default_dtype, find_folder, load_described, usable_device
+from unmask.models.source import ModelSource
+from unmask.models.tokenizer import Message, Tokenizer
+from unmask.models.transformers_model import wrap
+from unmask.models.wrappers.guided import Guided, check_scale
+from unmask.rules.plugins import sources_of
+from unmask.text.answers import Answer, decode_requests
+from unmask.text.clock import Clock, Seconds
+from unmask.text.prompts import Prompt, PromptFormat, RenderedPrompt
+from unmask.text.settled import RowCanvas, TextReader
+from unmask.trace.recording.record import text_of
+from unmask.trace.recording.tracer import Tracer
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A run after one forward pass."""
+
+    step: int  # from 1
+    canvas: str  # the answer so far, with masks as `[MASK]`
+    settled: str  # the beginning of the answer that no later step can change
+    answer: Answer | None = None  # after the last step
+
+
+class Session:
+    """A model with its tokenizer: text in, text out.
+
+    The weights of a checkpoint are loaded when they are first needed; options are checked before.
+
+    Args:
+        model: a checkpoint folder, a hub id, a model in memory (what `unmask.load` returns, a
+            denoiser, or a transformers model), or None for the small model inside the package.
+        tokenizer: the tokenizer of a model in memory, ours or transformers'.
+        options: how to decode; single options may be given by name instead, as in
+            `Session("folder", rule="swd-block32", length=128)`.
+        device: where a checkpoint is loaded (default: cuda if there is one, else cpu).
+    """
+
+    def __init__(
+        self,
+        model: Any = None,
+        tokenizer: Any = None,
+        options: DecodingOptions | None = None,
+        *,
+        device: str | torch.device | None = None,
+        **changes: Any,
+    ) -> None:
+        self.options = (options or DecodingOptions()).changed(changes)
+        self.checkpoint: Description | None = None
+        if model is None or isinstance(model, str | os.PathLike):
+            if tokenizer is not None:
+                raise RequestError("a checkpoint has its own tokenizer; leave the tokenizer out")
+            self.name = str(Path(model or embedded.NAME))
+            self.device = _device(device)
+            checkpoint = describe(find_folder(self.name), self.options.mask_id)
+            usual = _defaults(self.options, checkpoint)
+            self.spec = resolve(self.options, checkpoint.spec, usual).spec
+            self.checkpoint = replace(checkpoint, spec=self.spec)
+            self.tokenizer, self.context = checkpoint.tokenizer, checkpoint.context
+        else:
+            self._in_memory, self.tokenizer = _in_memory(model, tokenizer, self.options)
+            self.spec, self.context = self._in_memory.spec, None
+            self.name, self.device = self.spec.name, self._in_memory.device
+        self._check(self.options)
+
+    # Text in, text out.
+
+    @overload
+    def generate(self, prompts: str, **more: Any) -> Answer: ...
+    @overload
+    def generate(self, prompts: Iterable[str], **more: Any) -> list[Answer]: ...
+    def generate(
+        self,
+        prompts: str | Iterable[str],
+        *,
+        chat: bool | None = None,
+        system: str | None = None,
+        batch_size: int = 8,
+        trace: bool | None = None,
+        **changes: Any,
+    ) -> Answer | list[Answer]:
+        """Continue prompts. One prompt gives one answer, several give a list in their order.
+
+        Args:
+            prompts: a text, or several.
+            chat: put a prompt into the model's chat template (default: if it has one).
+            system: system message of the chat.
+            batch_size: rows that decode at once; every row gets the answer it would get alone.
+            trace: keep every step in `Answer.trace` (default: for a single prompt).
+            changes: decoding options that differ from the session's, such as `rule` or `length`.
+                Prompt i uses the seed `seed + i`.
+        """
+        single, form = isinstance(prompts, str), self.format(chat, system)
+        texts = [prompts] if isinstance(prompts, str) else prompts
+        asked = [form.of_text(text) for text in texts]
+        answers = self._answers(asked, batch_size, single if trace is None else trace, changes)
+        return answers[0] if single else answers
+
+    @overload
+    def chat(self, messages: Sequence[Message], **more: Any) -> Answer: ...
+    @overload
+    def chat(self, messages: Sequence[Sequence[Message]], **more: Any) -> list[Answer]: ...
+    def chat(
+        self,
+        messages: Any,
+        *,
+        batch_size: int = 8,
+        trace: bool | None = None,
+        **changes: Any,
+    ) -> Answer | list[Answer]:
+        """Answer a chat, or several: lists of messages, each with a role and a content."""
+        single, form = bool(messages) and isinstance(messages[0], Mapping), self.format(chat=True)
+        asked = [form.of_messages(turns) for turns in ([messages] if single else messages)]
+        answers = self._answers(asked, batch_size, single if trace is None else trace, changes)
+        return answers[0] if single else answers
+
+    @overload
+    def infill(self, texts: str, **more: Any) -> Answer: ...
+    @overload
+    def infill(self, texts: Iterable[str], **more: Any) -> list[Answer]: ...
+    def infill(
+        self,
+        texts: str | Iterable[str],
+        *,
+        batch_size: int = 8,
+        trace: bool | None = None,
+        **changes: Any,
+    ) -> Answer | list[Answer]:
+        """Fill the masks of texts: `[MASK]` is one mask, `[MASK*8]` is eight."""
+        single, form = isinstance(texts, str), self.format(chat=False, infill=True)
+        asked = [form.of_text(text) for text in ([texts] if isinstance(texts, str) else texts)]
+        answers = self._answers(asked, batch_size, single if trace is None else trace, changes)
+        return answers[0] if single else answers
+
+    def stream(
+        self,
+        prompt: str | Sequence[Message],
+        *,
+        chat: bool | None = None,
+        infill: bool = False,
+        **changes: Any,
+    ) -> Iterator[Snapshot]:
+        """Answer one prompt or chat, yielding the canvas after every forward pass."""
+        options, form = self.changed(changes), self.format(chat, infill=infill)
+        asked = form.of_text(prompt) if isinstance(prompt, str) else form.of_messages(prompt)
+        request = self.request(replace(asked, seed=options.seed or 0), options)
+        reader, spent = TextReader(self.tokenizer, self.spec, request), Seconds()
+        for step, seconds in Clock().steps(self.model(options), [request], 1, False):
+            spent += seconds
+            canvas = RowCanvas.of(step, 0)
+            yield Snapshot(
+                canvas.forward,
+                self._drawn(canvas.ids[reader.span.first : reader.span.last]),
+                reader.settled(canvas).text,
+                *(Answer.of(each, self.tokenizer, infill, spent) for each in step.finished),
+            )
+
+    def _drawn(self, ids: list[int]) -> str:
+        """Tokens as text, with masks as `[MASK]`."""
+        pieces = [
+            "[MASK]" * len(run) if masked else self.tokenizer.decode(run)
+            for masked, run in (
+                (masked, list(run)) for masked, run in groupby(ids, self.spec.mask_id.__eq__)
+            )
+        ]
+        return "".join(pieces)
+
+    def _answers(
+        self, prompts: list[Prompt], batch_size: int, trace: bool, changes: Mapping[str, Any]
+    ) -> list[Answer]:
+        options = self.changed(changes)
+        requests = [
+            self.request(replace(prompt, seed=(options.seed or 0) + number), options)
+            for number, prompt in enumerate(prompts)
+        ]
+        order = longest_first([len(request.canvas) for request in requests])
+        chosen = [requests[number] for number in order]
+        traces = _Traces(lambda key, stream: self.tracer(stream, chosen[key], options))
+        answers: dict[int, Answer] = {}
+        watch = traces if trace else None
+        for key, answer in self.decode(chosen, options, batch_size, watch, trace):
+            answers[order[key]] = replace(answer, trace=traces.finished.pop(key, None))
+        return [answers[number] for number in range(len(requests))]
+
+    # The steps in between, for the command line, the lab, the server and lm_eval.
+
+    def changed(self, changes: Mapping[str, Any]) -> DecodingOptions:
+        """The session's options with some changed; checked."""
+        for name in LOADING:
+            if changes.get(name) is not None:
+                raise RequestError(f"{name} is fixed when a session is made; make another session")
+        options = self.options.changed(changes)
+        self._check(options)
+        return options
+
+    def _check(self, options: DecodingOptions) -> None:
+        """Raise if the model cannot use the cache or the guidance."""
+        if options.cache not in (None, "none"):
+            check_cache(self.spec, POLICIES[options.cache]())
+        if options.guidance is not None:
+            check_scale(options.guidance)
+
+    def format(
+        self, chat: bool | None = None, system: str | None = None, infill: bool = False
+    ) -> PromptFormat:
+        """How texts become prompts of this model."""
+        return PromptFormat(chat, self.tokenizer.template is not None, infill, system)
+
+    def resolve(
+        self,
+        options: DecodingOptions | None = None,
+        infill: bool = False,
+        defaults: DecodingOptions | None = None,
+    ) -> Resolved:
+        """Settings and length for this model; `defaults` replaces those of the recipe."""
+        options = options or self.options
+        usual = defaults or _defaults(options, self.checkpoint)
+        return resolve(options, self.spec, usual, infill=infill, loaded=True)
+
+    def request(self, prompt: Prompt, options: DecodingOptions | None = None) -> Request:
+        """The canvas of a prompt, checked; warns of what the model was not made for."""
+        rendered = prompt.render(self.tokenizer)
+        resolved = self.resolve(options, prompt.infill)
+        request = rendered.request(self.tokenizer, self.spec, resolved)
+        for doubt in self.doubts(rendered, request):
+            warnings.warn(doubt, stacklevel=2)
+        return request
+
+    def doubts(self, prompt: RenderedPrompt, request: Request) -> Iterator[str]:
+        """What the model was not made for, though it can be asked."""
+        size, most, name = len(request.canvas), self.context, self.spec.name
+        if most is not None and size > most:
+            yield f"{size} positions are more than the {most} that {name} was made for"
+        unknown = prompt.unknown_words(self.tokenizer)
+        if unknown:
+            yield f"{name} does not know {', '.join(map(repr, unknown))}"
+        if not prompt.infill and prompt.holds_masks:
+            yield "[MASK] in a prompt is plain text; --infill fills it"
+
+    def model(self, options: DecodingOptions | None = None) -> Denoiser:
+        """The model with the cache and the guidance of the options; loads it if necessary."""
+        options = options or self.options
+        model: Denoiser = self._base
+        if options.cache not in (None, "none"):
+            model = Cached(self._base, options.cache)
+        return model if options.guidance is None else Guided(model, options.guidance)
+
+    @cached_property
+    def _base(self) -> Any:
+        if self.checkpoint is None:
+            return self._in_memory
+        return load_described(self.checkpoint, device=self.device, dtype=self.options.dtype).model
+
+    def load_on(self, device: str | torch.device) -> None:
+        """Load the model there when it is next needed; free it if it is elsewhere now."""
+        if self.checkpoint is not None and usable_device(device) != self.device:
+            self.unload()
+            self.device = usable_device(device)
+
+    def unload(self) -> None:
+        """Free the weights; they are loaded again when they are next needed."""
+        self.__dict__.pop("_base", None)
+
+    def decode(
+        self,
+        requests: Iterable[Request],
+        options: DecodingOptions | None = None,
+        batch_size: int = 1,
+        on_step: Callable[[Step], None] | None = None,
+        keep_logits: bool = False,
+    ) -> Iterator[tuple[int, Answer]]:
+        """Answers with their requests' numbers, each as soon as it is finished.
+
+        `on_step` is called with every step; with `keep_logits` a step carries its logits.
+        """
+        model = self.model(options)
+        return decode_requests(model, self.tokenizer, requests, batch_size, on_step, keep_logits)
+
+    def source(self, options: DecodingOptions | None = None) -> ModelSource:
+        """How to load the model again, for a replay."""
+        options = options or self.options
+        return ModelSource(
+            self.name,
+            str(self.device),
+            options.dtype,
+            options.mask_id,
+            self.spec.block,
+            options.cache or "none",
+            options.guidance,
+        )
+
+    @cached_property
+    def weights(self) -> str:
+        """A fingerprint of the checkpoint; a model in memory gets a random one."""
+        if self.checkpoint is None:
+            return f"memory-{secrets.token_hex(8)}"
+        return fingerprint(self.checkpoint.folder)
+
+    @property
+    def dtype(self) -> str:
+        """The number format that the model computes in."""
+        if self.checkpoint is None:
+            return "stored"
+        return self.options.dtype or default_dtype(self.checkpoint.folder) or "stored"
+
+    def tracer(
+        self, stream: BinaryIO, request: Request, options: DecodingOptions | None = None
+    ) -> Tracer:
+        """Writes the steps of a request, with all that a replay needs."""
+        source = {**asdict(self.source(options)), "weights": self.weights}
+        return Tracer(stream, self.spec, request, self.tokenizer, source)
+
+    def settings_record(self, form: PromptFormat) -> dict[str, Any]:
+        """Everything that an answer depends on, for JSON, and its fingerprint `sha`."""
+        resolved, options = self.resolve(infill=form.infill), self.options
+        settings = resolved.settings
+        record = {
+            "model": self.name,
+            "mask_id": self.spec.mask_id,
+            "dtype": self.dtype,
+            "cache": options.cache or "none",
+            "guidance": options.guidance,
+            "rule": str(settings.rule),
+            "length": resolved.length,
+            "block": resolved.block,
+            "eos": settings.eos,
+            "steps": settings.steps,
+            "history": settings.history,
+            **vars(settings.sampling),
+            "seed": resolved.seed,
+            "chat": form.in_chat(form.infill),
+            "system": form.system,
+            "infill": form.infill,
+        }
+        if parts := sources_of(settings.rule):
+            record["parts"] = parts
+        return {**record, "sha": sha_of(record)}
+
+
+class _Traces:
+    """Writes the traces of several requests in memory."""
+
+    def __init__(self, begin: Callable[[int, BinaryIO], Tracer]) -> None:
+        self.begin = begin
+        self.finished: dict[int, bytes] = {}
+        self._open: dict[int, tuple[Tracer, BytesIO]] = {}
+
+    def __call__(self, step: Step) -> None:
+        for row, key in enumerate(step.keys):
+            if key not in self._open:
+                stream = BytesIO()
+                self._open[key] = self.begin(key, stream), stream
+            self._open[key][0].see(step, row)
+        for result in step.finished:
+            tracer, stream = self._open.pop(result.key)
+            tracer.close(result, text_of(result, tracer.request, tracer.tokenizer))
+            self.finished[result.key] = stream.getvalue()
+
+
+def _defaults(options: DecodingOptions, checkpoint: Description | None) -> DecodingOptions:
+    """What the recipe says; the embedded model writes fewer tokens."""
+    usual = options.defaults
+    if checkpoint is not None and checkpoint.folder == embedded.FOLDER:
+        return replace(usual, length=embedded.LENGTH)
+    return usual
+
+
+def _device(name: str | torch.device | None) -> torch.device:
+    if name is None:
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    return usable_device(name)
+
+
+def _in_memory(model: Any, tokenizer: Any, options: DecodingOptions) -> tuple[Denoiser, Tokenizer]:
+    """A denoiser and our tokenizer, from what a program holds."""
+    if isinstance(model, Loaded):
+        return model.model, tokenizer or model.tokenizer
+    if tokenizer is None:
+        raise RequestError("a model in memory needs its tokenizer: Session(model, tokenizer)")
+    denoiser = wrap(model, tokenizer, mask_id=options.mask_id)
+    if not isinstance(tokenizer, Tokenizer):
+        tokenizer = Tokenizer.of_transformers(tokenizer)
+    return denoiser, tokenizer

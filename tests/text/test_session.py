@@ -1,0 +1,154 @@
+"""Session: text in, text out, as a program or a notebook uses it."""
+
+import subprocess
+import sys
+from itertools import pairwise
+
+import pytest
+import torch
+
+import unmask
+from tests.checkpoints import make_llada, make_sdar
+from tests.in_memory import GOLDEN, model_in_memory, tokenizer_in_memory
+from unmask import DecodingOptions, RequestError, Session, UnknownName
+from unmask.trace import Trace
+
+PENS = "Ann has 12 pens. She buys 3, then loses 5. How many now?"
+CUPS = "Tom has 4 coins. He finds 7. How many now?"
+
+
+@pytest.fixture(scope="module")
+def session():
+    return Session(length=24)
+
+
+def test_five_lines_answer_ten_prompts_and_print_texts_with_their_nfe(capsys):
+    exec(
+        "import unmask\n"
+        "session = unmask.Session(rule='confidence | swd(5) | eb(0.1)', length=16)\n"
+        "prompts = [f'Ann has {n} pens. She buys 3. How many now?' for n in range(2, 12)]\n"
+        "for answer in session.generate(prompts):\n"
+        "    print(answer.text, answer.nfe)\n",
+        {},
+    )
+    assert len(capsys.readouterr().out.splitlines()) == 10
+
+
+def test_a_list_gives_what_single_prompts_give_in_order(session):
+    prompts = [PENS, CUPS, PENS + " " + CUPS]
+    alone = [session.generate(prompt, seed=n) for n, prompt in enumerate(prompts)]
+    together = session.generate(prompts, batch_size=2)
+    keep = ("text", "ids", "nfe", "nfe_eos", "commit_steps")
+    assert [[getattr(a, name) for name in keep] for a in together] == [
+        [getattr(a, name) for name in keep] for a in alone
+    ]
+
+
+def test_an_answer_is_that_of_decode(session):
+    model, tokenizer = unmask.load()
+    prompt = tokenizer.encode_chat([{"role": "user", "content": PENS}])
+    result = unmask.decode(model, prompt, length=24)
+    answer = session.chat([{"role": "user", "content": PENS}])
+    assert (answer.ids, answer.nfe, answer.nfe_eos) == (result.ids, result.nfe, result.nfe_eos)
+    assert answer.commit_steps == result.commit_step.tolist()
+    assert answer.seconds.total > 0
+
+
+def test_options_are_the_sessions_unless_a_call_changes_them(session):
+    shorter = session.generate(PENS, length=8, rule="confidence | top(1)")
+    assert (shorter.written, shorter.nfe) == (8, 8)
+    assert session.generate(PENS).written == 24
+    assert session.options == DecodingOptions(length=24)
+
+
+def test_infill_fills_the_masks_of_a_text(session):
+    answer = session.infill("[MASK*2] pens", rule="confidence | top(1)")
+    assert (answer.nfe, answer.written) == (2, 2)
+    assert answer.text.endswith(" pens")
+    assert "[MASK]" not in answer.text
+
+
+def test_a_stream_ends_with_the_answer_and_its_settled_text_only_grows(session):
+    snapshots = list(session.stream(PENS, block=8))
+    answer = snapshots[-1].answer
+    assert answer.text == session.generate(PENS, block=8).text
+    assert [each.step for each in snapshots] == list(range(1, answer.nfe + 1))
+    assert all(each.answer is None for each in snapshots[:-1])
+    for before, after in pairwise(snapshots):
+        assert after.settled.startswith(before.settled)
+        assert after.canvas.count("[MASK]") < before.canvas.count("[MASK]")
+    assert snapshots[-1].settled == answer.text
+
+
+def test_a_model_in_memory_answers_as_its_folder_does():
+    name = "llada-tiny"
+    messages = [{"role": "user", "content": "Hello"}]
+    own = Session(GOLDEN / name, dtype="float32", length=16).chat(messages)
+    loaded = Session(unmask.load(GOLDEN / name, dtype="float32"), length=16).chat(messages)
+    hosted = Session(model_in_memory(name), tokenizer_in_memory(name), length=16).chat(messages)
+    assert own.ids == loaded.ids == hosted.ids
+    assert own.text == loaded.text == hosted.text
+
+
+def test_a_single_answer_carries_its_trace_and_shows_it_in_a_notebook(session):
+    answer = session.generate(PENS)
+    html = answer._repr_html_()
+    assert html.startswith("<iframe srcdoc=")
+    assert "<script" not in html  # the page stands inside an attribute, escaped
+    assert len(Trace.of(answer.trace, "answer").moments) == answer.nfe
+    plain = session.generate([PENS])[0]
+    assert plain.trace is None
+    assert "forward passes" in plain._repr_html_()
+
+
+def test_an_answer_without_a_trace_escapes_its_text(session):
+    from dataclasses import replace
+
+    answer = replace(session.generate([PENS])[0], text="<b>")
+    assert "&lt;b&gt;" in answer._repr_html_()
+
+
+def test_a_cache_and_guidance_are_options_of_a_call(tmp_path):
+    session = Session(make_llada(tmp_path), length=16)
+    plain = session.generate("Hello")
+    cached = session.generate("Hello", cache="prefix", block=8)
+    guided = session.generate("Hello", guidance=1.5)
+    assert plain.written == cached.written == guided.written == 16
+
+
+def test_the_block_of_a_block_causal_model_is_chosen_when_it_is_loaded(tmp_path):
+    session = Session(make_sdar(tmp_path), block=8, length=16)
+    assert session.spec.block == 8
+    with pytest.raises(RequestError, match="attends in blocks of 8"):
+        session.generate("Hello", block=4)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Session(lenght=3), "unknown option 'lenght'; did you mean 'length'"),
+        (lambda: Session(temperature=-1), "temperature must be a number >= 0, got -1"),
+        (lambda: Session(eos="stopp"), "did you mean 'stop'"),
+        (lambda: Session("no/such/folder"), "is not a folder"),
+        (lambda: Session(tokenizer=object()), "its own tokenizer"),
+        (lambda: Session(torch.nn.Linear(1, 1)), "needs its tokenizer"),
+        (lambda: Session().generate(PENS, dtype="float16"), "fixed when a session is made"),
+        (lambda: Session().generate(PENS, rule="confidnce | top(1)"), "did you mean 'confidence'"),
+    ],
+)
+def test_a_wrong_call_is_one_line(make, message):
+    with pytest.raises((RequestError, UnknownName, unmask.UnmaskError), match=message) as error:
+        make()
+    assert "\n" not in str(error.value)
+
+
+def test_options_are_checked_before_the_weights_are_read(tmp_path):
+    folder = make_llada(tmp_path)
+    (folder / "model.safetensors").write_bytes(b"broken")
+    with pytest.raises(unmask.UnmaskError, match="cache"):
+        Session(folder, cache="block")
+
+
+def test_the_options_of_the_command_line_do_not_import_torch():
+    code = "import sys, unmask.cli.options; assert 'torch' not in sys.modules"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
