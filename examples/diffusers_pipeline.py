@@ -1,4 +1,4 @@
-"""diffusers' LLaDA2Pipeline with its own scheduler, and with a rule of unmask in its place.
+"""Runs diffusers' LLaDA2Pipeline with its own scheduler, then with a rule of unmask.
 
     python examples/diffusers_pipeline.py MODEL "PROMPT" --rule "confidence | swd(1) | eb(0.1)"
 
@@ -19,25 +19,25 @@ from unmask.models.load import find_folder
 
 
 def main() -> None:
-    """The same prompt under both schedulers."""
-    asked = _arguments()
-    folder = find_folder(asked.model)
+    """Answer the same prompt with both schedulers."""
+    arguments = _arguments()
+    folder = find_folder(arguments.model)
     model = unmask.load(folder).model
     tokenizer = PreTrainedTokenizerFast.from_pretrained(folder)
     theirs = BlockRefinementScheduler(block_length=model.spec.block)
-    ours = UnmaskScheduler.from_config(theirs.config, rule=asked.rule)
+    ours = UnmaskScheduler.from_config(theirs.config, rule=arguments.rule)
     for scheduler in (theirs, ours):
-        forwards = []
+        forwards: list[int] = []
         pipe = LLaDA2Pipeline(PipelineModel(model), scheduler, tokenizer)
         pipe.set_progress_bar_config(disable=True)
-        pipe.model.register_forward_hook(lambda *_, seen=forwards: seen.append(1))
-        found = pipe(
-            messages=[{"role": "user", "content": asked.prompt}],
-            gen_length=asked.length,
+        pipe.model.register_forward_hook(lambda *_, counted=forwards: counted.append(1))
+        output = pipe(
+            messages=[{"role": "user", "content": arguments.prompt}],
+            gen_length=arguments.length,
             mask_token_id=model.spec.mask_id,
             editing_threshold=None,
         )
-        print(f"{type(scheduler).__name__}, {len(forwards)} forwards: {found.texts[0]}")
+        print(f"{type(scheduler).__name__}, {len(forwards)} forwards: {output.texts[0]}")
 
 
 def _arguments() -> argparse.Namespace:

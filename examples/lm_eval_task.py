@@ -1,7 +1,7 @@
-"""A task of one's own for lm-evaluation-harness: its two files, then two rules on it.
+"""Writes a task for lm-evaluation-harness, and evaluates two rules on it.
 
-python examples/lm_eval_task.py FOLDER          writes words.jsonl and words.yaml there
-python examples/lm_eval_task.py FOLDER --run    and evaluates the embedded model on them
+python examples/lm_eval_task.py FOLDER          writes words.jsonl and words.yaml
+python examples/lm_eval_task.py FOLDER --run    also evaluates the embedded model on them
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ metadata: {{version: 1.0}}
 
 
 def write(folder: Path, count: int = 40) -> None:
-    """Held-out word problems as JSON lines, and the YAML file that tells lm_eval of them."""
+    """Write held-out word problems as JSON lines, and the YAML file of the task."""
     folder.mkdir(parents=True, exist_ok=True)
     data = folder.resolve() / "words.jsonl"
     problems = TASKS["words"].sample("test", count)
@@ -45,7 +45,7 @@ def write(folder: Path, count: int = 40) -> None:
 
 
 def run(folder: Path) -> None:
-    """Accuracy and forwards with and without SWD."""
+    """Print accuracy and forwards with and without SWD."""
     from lm_eval.tasks import TaskManager
 
     from unmask.integrations.lm_eval import simple_evaluate
@@ -59,9 +59,9 @@ def run(folder: Path) -> None:
             task_manager=manager,
             apply_chat_template=True,
         )
-        assert results is not None  # only a process of several may get none
-        found, sample = results["results"]["words"], results["samples"]["words"][0]
-        print(f"{rule}: {found['exact_match,strict-match']:.1%} at NFE {found['nfe,none']:.1f}")
+        assert results is not None  # None only in further processes of torchrun
+        means, sample = results["results"]["words"], results["samples"]["words"][0]
+        print(f"{rule}: {means['exact_match,strict-match']:.1%} at NFE {means['nfe,none']:.1f}")
         print(f"  {sample['resps'][0][0]!r} took {sample['nfe'][0][0]} forwards")
 
 

@@ -1,6 +1,6 @@
-"""A score and a selection of one's own, for any command that reads rules.
+"""A user's score and selection, for any command that reads rules.
 
-Named after --import, the file brings them to the notation:
+`--import` adds them to the notation:
 
     unmask run "Reverse: pig, bee, cat." --import examples/own_rule.py --rule "sober | grow(0.9)"
 """
@@ -14,13 +14,13 @@ import unmask
 
 @unmask.score(needs=unmask.Needs())
 def sober(view: unmask.View) -> Tensor:
-    """Confidence less what the entropy says against it."""
+    """Log confidence minus a tenth of the entropy."""
     return view.confidence.log() - 0.1 * view.entropy
 
 
 @unmask.selection(needs=unmask.Needs())
 def grow(view: unmask.View, scores: unmask.Scores, tau: float = 0.9) -> Tensor:
-    """The best position, and its two neighbours where the model is surer than tau."""
+    """The best position, and its two neighbours where the confidence is above tau."""
     best = unmask.first_in(unmask.best_first(scores.key, view.masked), 1, view.masked)
     beside = best.clone()
     beside[..., 1:] |= best[..., :-1]

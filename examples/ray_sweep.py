@@ -1,9 +1,9 @@
-"""A sweep on a Ray cluster from Python: two rules, two workers, one table.
+"""Runs a sweep on a Ray cluster from Python: two rules, two workers, one table.
 
     python examples/ray_sweep.py [STORE]
 
-The cluster is the one at RAY_ADDRESS, else one of its own. Run it again and nothing is decoded
-twice; kill it, or one of its workers, and it goes on.
+It joins the cluster at RAY_ADDRESS, or starts one. A second run decodes nothing twice. A run that
+was killed continues, and so does a run that lost a worker.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SWEEP = {
 
 
 def main(store: Path) -> None:
-    """Decode on two workers, grade here, and print what was found."""
+    """Decode on two workers, grade here, and print the results."""
     works = plan(sweep_of(SWEEP, "example", {}, "this example").settings, data=None)
     options = RunOptions(store, cluster=Cluster(address_of(""), workers=2))
     with Tools() as tools, progress() as bars:

@@ -1,9 +1,9 @@
-"""A transformers model in memory writes by a rule of unmask, and shows its drafts.
+"""Generates with a transformers model in memory and a rule of unmask, and shows the drafts.
 
     python examples/transformers_generate.py "Ann has 12 pens. She loses 5. How many now?"
 
---model takes a LLaDA, Dream or SDAR folder or hub id, loaded into transformers' Llama, Qwen2 or
-Qwen3; left out, it is the small model inside the package.
+--model is the folder or hub id of a LLaDA, Dream or SDAR checkpoint, which is loaded into
+transformers' Llama, Qwen2 or Qwen3 (default: the small model in the package).
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ from unmask.models.via_transformers import load_carrier
 
 
 def main() -> None:
-    """Load, export a folder, generate with it."""
-    asked = _arguments()
-    folder = find_folder(asked.model)
-    hosted, _ = load_carrier(folder)  # hosted.model is transformers' own
+    """Load a model, export a rule, and generate with it."""
+    arguments = _arguments()
+    folder = find_folder(arguments.model)
+    hosted, _ = load_carrier(folder)  # hosted.model is the transformers model
     tokenizer = AutoTokenizer.from_pretrained(folder, config=hosted.model.config)
-    chat = [{"role": "user", "content": asked.prompt}]
+    chat = [{"role": "user", "content": arguments.prompt}]
     inputs = tokenizer.apply_chat_template(
         chat, add_generation_prompt=True, return_dict=True, return_tensors="pt"
     )
     with TemporaryDirectory() as scratch:
-        # A class of transformers cannot know these of the weights that it carries.
-        told = {"mask_id": hosted.spec.mask_id, "shift": hosted.shift}
+        # The class of transformers does not know these values of the weights that it carries.
+        model = {"mask_id": hosted.spec.mask_id, "shift": hosted.shift}
         if hosted.spec.block is not None:
-            told["attention_block"] = hosted.spec.block
-        write(Path(scratch), {"rule": asked.rule, **told})
+            model["attention_block"] = hosted.spec.block
+        write(Path(scratch), {"rule": arguments.rule, **model})
         output = hosted.model.generate(
             **inputs,
             custom_generate=scratch,
             trust_remote_code=True,  # the folder above
-            max_new_tokens=asked.length,
+            max_new_tokens=arguments.length,
             eos_token_id=list(hosted.spec.stop_ids),
             streamer=TextDiffusionStreamer(tokenizer, skip_prompt=True, skip_special_tokens=True),
             return_dict_in_generate=True,

@@ -1,4 +1,4 @@
-"""The measured part of docs/benchmarks.md, from docs/benchmarks.json (see bench/all.py)."""
+"""Writes the measured part of docs/benchmarks.md from docs/benchmarks.json (see bench/all.py)."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from figures import between
 
 
 def benchmarks(page: str, results: Path) -> str:
-    """The page with its measured part made anew."""
+    """The page with a new measured part."""
     return between(page, _parts(json.loads(results.read_text(encoding="utf-8"))))
 
 
-def _parts(found: dict[str, Any]) -> Iterator[str]:
-    yield f"\n{_machine(found)}"
-    for bench in found["benches"]:
+def _parts(results: dict[str, Any]) -> Iterator[str]:
+    yield f"\n{_machine(results)}"
+    for bench in results["benches"]:
         yield f"\n## {bench['title']}\n"
         yield f"{bench['about']}\n"
         yield f"`{bench['command']}`, {bench['seconds']:.0f} s\n"
         yield from _table(bench)
 
 
-def _machine(found: dict[str, Any]) -> str:
-    here = found["environment"]
+def _machine(results: dict[str, Any]) -> str:
+    here = results["environment"]
     commit = f", commit {here['commit']}" if here["commit"] else ""
     return (
         f"{here['device']}, {here['cores']} cores, Python {here['python']}, torch {here['torch']}, "
-        f"unmask {here['unmask']}{commit}. It took {found['seconds']:.0f} s; the load of the "
+        f"unmask {here['unmask']}{commit}. It took {results['seconds']:.0f} s; the load of the "
         f"machine was {here['load']:.1f} when it began."
     )
 

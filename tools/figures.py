@@ -1,4 +1,4 @@
-"""The measured part of docs/embedded.md, from docs/embedded.json (see train/table.py)."""
+"""Writes the measured part of docs/embedded.md from docs/embedded.json (see train/table.py)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Cell = dict[str, Any]
 
 
 def measured(page: str, results: Path) -> str:
-    """The page with its measured part made anew."""
+    """The page with a new measured part."""
     return between(page, _parts(json.loads(results.read_text(encoding="utf-8"))))
 
 
@@ -25,8 +25,8 @@ def between(page: str, lines: Iterable[str]) -> str:
     return f"{before}{BEGIN}\n{chr(10).join(lines)}\n{END}{after}"
 
 
-def _parts(found: dict[str, Any]) -> Iterator[str]:
-    tasks = found["tasks"]
+def _parts(results: dict[str, Any]) -> Iterator[str]:
+    tasks = results["tasks"]
     yield "\n## Accuracy by task\n"
     yield from _by_task(tasks)
     words = tasks["words"]
@@ -38,7 +38,7 @@ def _parts(found: dict[str, Any]) -> Iterator[str]:
     yield from _panels(words["cells"])
     yield "\n## Gamma sweep\n"
     yield "EB-Sampler on confidence, full window: accuracy % @ forwards.\n"
-    yield from _sweep(words["cells"], found["gammas"])
+    yield from _sweep(words["cells"], results["gammas"])
 
 
 def _by_task(tasks: dict[str, Any]) -> Iterator[str]:

@@ -1,5 +1,4 @@
-"""Writes what is made from the program: docs/cli.md, docs/rules.md, and the figures of
-docs/embedded.md and docs/benchmarks.md.
+"""Writes the generated docs: cli.md, rules.md, and the figures of embedded.md and benchmarks.md.
 
 python tools/pages.py
 """
@@ -22,8 +21,8 @@ def cli_page() -> Iterator[str]:
     from unmask.cli import COMMANDS, parser
 
     yield "# The command line\n"
-    yield "Results go to stdout, all else to stderr. A wrong call is one line and exit code 2."
-    yield "This page is made by `python tools/pages.py` from what `--help` says.\n"
+    yield "Results go to stdout, messages to stderr. Wrong calls print one line, with exit code 2."
+    yield "`python tools/pages.py` makes this page from the output of `--help`.\n"
     top = parser()
     yield f"```\n{top.format_help().strip()}\n```"
     commands = next(action for action in top._actions if action.dest == "command").choices
@@ -48,7 +47,7 @@ def rules_page() -> Iterator[str]:
     yield "A part is a name, or `name(value, key=value)`. `Rule.parse` and `str` are inverse."
     yield "Braces make a sweep: `margin | swd({0,1,5}) | eb({0.05,0.1})` stands for six rules, and"
     yield "`Rule.expand` gives them in order. `unmask rules RULE` explains one in words."
-    yield "This page is made by `python tools/pages.py` from the table of parts.\n"
+    yield "`python tools/pages.py` makes this page from the table of parts.\n"
     for stage in STAGES:
         yield f"## {STAGE_TITLES[stage]}\n"
         for kind in kinds(stage):
@@ -58,7 +57,7 @@ def rules_page() -> Iterator[str]:
             yield f"`{kind.formula}` — {kind.source}\n"
             yield from _details(kind.target.__doc__ or "")
     yield "## Recipes\n"
-    yield "A name that stands for a rule and the settings it is usually run with.\n"
+    yield "A recipe names a rule and the settings that are usual for it.\n"
     yield "| name | rule | window | note |\n|---|---|---|---|"
     for recipe in RECIPES.values():
         window = f"block {recipe.block}" if recipe.block else "full"
@@ -67,7 +66,7 @@ def rules_page() -> Iterator[str]:
 
 
 def _details(docstring: str) -> Iterator[str]:
-    """What stands behind the first line, with its line breaks."""
+    """A docstring without its first line."""
     import inspect
 
     _, _, rest = inspect.cleandoc(docstring).partition("\n")

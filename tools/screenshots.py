@@ -1,4 +1,4 @@
-"""Draws docs/img/*.png: pages and a playground with real runs of the embedded model, in Chromium.
+"""Draws docs/img/*.png in Chromium: pages and the playground with runs of the embedded model.
 
 python tools/screenshots.py
 """
@@ -28,7 +28,7 @@ MOST = 250_000  # bytes
 
 
 def draw(folder: Path) -> None:
-    """All pictures, from traces that are made in `folder`."""
+    """Draw all pictures from traces that are written to `folder`."""
     traces = {name: folder / f"{name}.trace" for name in RUNS}
     for name, rule in RUNS.items():
         main(["run", PROMPT, "--rule", rule, "--length", "24", "--trace", str(traces[name])])
@@ -60,8 +60,8 @@ def draw(folder: Path) -> None:
 @contextmanager
 def _chromium() -> Iterator[Browser]:
     with sync_playwright() as playwright:
-        found = shutil.which("chromium")
-        browser = playwright.chromium.launch(executable_path=found, args=ARGUMENTS)
+        chromium = shutil.which("chromium")
+        browser = playwright.chromium.launch(executable_path=chromium, args=ARGUMENTS)
         yield browser
         browser.close()
 
@@ -98,7 +98,7 @@ def _show(tab: Page, step: int, position: int) -> None:
 
 
 def _save(tab: Page, name: str) -> None:
-    """As a picture of at most 256 colours, which is all it has but for soft edges."""
+    """Save with 256 colours: a page has few others, only in soft edges."""
     picture = Image.open(BytesIO(tab.screenshot())).convert("RGB")
     few = picture.quantize(256, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
     file = IMAGES / f"{name}.png"

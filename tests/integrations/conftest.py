@@ -17,7 +17,7 @@ import unmask
 
 @pytest.fixture(autouse=True)
 def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody is called but this machine."""
+    """Refuse connections to other machines."""
     connect = socket.socket.connect
 
     def only_here(self: socket.socket, address: object) -> None:

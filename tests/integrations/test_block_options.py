@@ -9,12 +9,13 @@ from unmask.decoding.request import Settings
 from unmask.decoding.sampling import Sampling
 from unmask.errors import UnmaskError
 from unmask.integrations.block_options import BlockOptions
+from unmask.models.denoiser import ModelSpec
 
 SWD = "confidence | swd(5) | eb(0.1)"
 
 
 def test_everything_that_can_be_said_is_said():
-    found = BlockOptions.read(
+    options = BlockOptions.read(
         {
             "rule": SWD,
             "eos": "stop",
@@ -33,8 +34,9 @@ def test_everything_that_can_be_said_is_said():
     )
     sampling = Sampling(1, 0.9, 5, tempered=True)
     settings = Settings(Rule.parse(SWD), None, "stop", sampling, 8, allow_mask=True)
-    assert found == BlockOptions(settings, 3, (3, 4), 9)
-    assert found.spec(10, 20).stop_ids == (3, 4)
+    assert options.settings == settings
+    assert options.decoding.seed == 9
+    assert options.spec(10, 20) == ModelSpec(10, 20, 3, (3, 4))
 
 
 def test_a_recipe_is_a_rule():
@@ -45,18 +47,18 @@ def test_a_recipe_is_a_rule():
     ("given", "said"),
     [
         ({}, "rule is missing; give for example"),
-        ({"rule": ["confidence"]}, "rule must be a text"),
+        ({"rule": ["confidence"]}, "rule must be a Rule or its notation"),
         ({"rule": "confidence"}, "the rule has no selection"),
         ({"rule": SWD, "seeds": 1}, "unknown option 'seeds'; did you mean 'seed'"),
-        ({"rule": SWD, "seed": -1}, "seed must be >= 0, got -1"),
-        ({"rule": SWD, "seed": True}, "seed must be a whole number, got True"),
-        ({"rule": SWD, "top_k": 2.5}, "top_k must be a whole number, got 2.5"),
+        ({"rule": SWD, "seed": -1}, "seed must be a whole number >= 0, got"),
+        ({"rule": SWD, "seed": True}, "seed must be a whole number >= 0, got"),
+        ({"rule": SWD, "top_k": 2.5}, "top_k must be a whole number >= 0, got 2.5"),
         ({"rule": SWD, "tempered": "yes"}, "tempered must be true or false, got 'yes'"),
         ({"rule": SWD, "stop_ids": 3}, "stop_ids must be a list of whole numbers, got 3"),
-        ({"rule": SWD, "steps": 0}, "steps must be >= 1"),
-        ({"rule": SWD, "temperature": -1}, "temperature must be 0"),
+        ({"rule": SWD, "steps": 0}, "steps must be a whole number >= 1, got 0"),
+        ({"rule": SWD, "temperature": -1}, "temperature must be a number >= 0, got -1"),
         ({"rule": SWD, "eos": "fill"}, "needs the id of the end token; give eos_id"),
-        ({"rule": SWD, "eos": "never", "eos_id": 1}, "unknown EOS policy 'never'"),
+        ({"rule": SWD, "eos": "never", "eos_id": 1}, "eos must be one of keep, suppress"),
     ],
 )
 def test_a_mistake_is_one_line(given, said):

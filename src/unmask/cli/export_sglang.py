@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
 
-from unmask.decoding.options import EOS_POLICIES
+from unmask.cli.options import add_options, read_options
 from unmask.errors import RequestError
-
-_PLAIN = {"eos": "keep", "temperature": 0.0, "top_p": 1.0, "top_k": 0, "tempered": False}
-_ASKED = (*_PLAIN, "steps", "seed")
+from unmask.integrations import BLOCK_OPTIONS
 
 
 def add(targets: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -24,7 +21,6 @@ def add(targets: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         "installed in its environment.",
         epilog="example: unmask export sglang --rule 'confidence | swd(5) | eb(0.1)' -o rule.yaml",
     )
-    command.add_argument("--rule", default="swd", help="rule or recipe (default: swd)")
     command.add_argument("--model", metavar="PATH", help="folder of the checkpoint to serve")
     command.add_argument(
         "-o",
@@ -35,33 +31,7 @@ def add(targets: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         help="file to write (default: rule.yaml)",
     )
     group = command.add_argument_group("decoding of each block")
-    group.add_argument(
-        "--eos",
-        choices=EOS_POLICIES,
-        default="keep",
-        help="what the end token does (default: keep)",
-    )
-    group.add_argument(
-        "--steps",
-        type=int,
-        metavar="N",
-        help="finish a block within N forwards (default: no limit)",
-    )
-    group.add_argument(
-        "--temperature", type=float, default=0.0, metavar="T", help="0 is greedy (default: 0)"
-    )
-    group.add_argument(
-        "--top-p", type=float, default=1.0, metavar="P", help="nucleus to draw from (default: 1)"
-    )
-    group.add_argument(
-        "--top-k", type=int, default=0, metavar="K", help="tokens to draw from (default: 0, all)"
-    )
-    group.add_argument(
-        "--tempered", action="store_true", help="score the distribution after temperature"
-    )
-    group.add_argument(
-        "--seed", type=int, metavar="N", help="seed of all draws (default: one for each request)"
-    )
+    add_options(group, BLOCK_OPTIONS, {"seed": "a different one for each request"})
     command.set_defaults(run=run)
 
 
@@ -70,26 +40,19 @@ def run(arguments: argparse.Namespace) -> int:
     from unmask.integrations.sglang.launch import commands, file_text, options_for
     from unmask.models.describe import describe
 
-    if arguments.eos != "keep" and arguments.model is None:
-        raise RequestError(f"--eos {arguments.eos} needs --model, whose files name the end token")
-    shape = None if arguments.model is None else describe(_folder(arguments.model))
-    values = options_for(_given(arguments), shape)
-    arguments.output.write_text(file_text(values))
+    options = read_options(arguments)
+    if options.eos not in (None, "keep") and arguments.model is None:
+        raise RequestError(f"--eos {options.eos} needs --model, whose files name the end token")
+    checkpoint = None if arguments.model is None else describe(_folder(arguments.model))
+    arguments.output.write_text(file_text(options_for(options, checkpoint)))
     print(f"written: {arguments.output}")
     for line in commands(arguments.output, arguments.model):
         print(line)
     return 0
 
 
-def _given(arguments: argparse.Namespace) -> dict[str, Any]:
-    """The rule and the options that were given."""
-    options = {name: getattr(arguments, name) for name in _ASKED}
-    given = {name: value for name, value in options.items() if value != _PLAIN.get(name)}
-    return {"rule": arguments.rule, **given}
-
-
-def _folder(given: str) -> Path:
-    folder = Path(given).expanduser()
+def _folder(path: str) -> Path:
+    folder = Path(path).expanduser()
     if not folder.is_dir():
-        raise RequestError(f"--model {given}: no such folder; give the folder of a checkpoint")
+        raise RequestError(f"--model {path}: no such folder; give the folder of a checkpoint")
     return folder

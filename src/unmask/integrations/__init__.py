@@ -1,1 +1,8 @@
 """Adapters that run our rules inside other programs; a folder for each host."""
+
+from unmask.decoding.options import OPTIONS, SAMPLING
+
+# The decoding options that a host leaves to us; this module does not import torch.
+BLOCK_OPTIONS = ("rule", "eos", "steps", *SAMPLING, "seed")  # sglang, vllm, diffusers
+_GENERATE = ("temperature", "top_p", "top_k", "cache", "guidance", "dtype")  # transformers' own
+GENERATE_OPTIONS = tuple(name for name in OPTIONS if name not in _GENERATE)

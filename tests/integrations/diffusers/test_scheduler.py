@@ -48,14 +48,14 @@ def run(model):
         pipe = diffusers.LLaDA2Pipeline(model=Counted(model), scheduler=scheduler)
         pipe.set_progress_bar_config(disable=True)
         plain = {"editing_threshold": None, "eos_early_stop": False, "threshold": 0.5}
-        found = pipe(
+        output = pipe(
             input_ids=torch.tensor(prompts),
             gen_length=gen_length,
             mask_token_id=MASK,
             output_type="seq",
             **plain | more,
         )
-        return found.sequences.tolist(), pipe.model.forwards
+        return output.sequences.tolist(), pipe.model.forwards
 
     return call
 
@@ -90,8 +90,8 @@ def ours(**options):
 )
 def test_the_equal_rule_gives_the_tokens_of_the_pipelines_own_scheduler(run, more):
     expected, most = run(theirs(), **more)
-    found, forwards = run(ours(**THRESHOLD), **more)
-    assert _until_end(found, more) == _until_end(expected, more)
+    rows, forwards = run(ours(**THRESHOLD), **more)
+    assert _until_end(rows, more) == _until_end(expected, more)
     assert forwards <= most
 
 
@@ -103,9 +103,9 @@ def test_a_filled_block_takes_no_further_forward(run):
 @pytest.mark.parametrize("length", [27, 16])
 @pytest.mark.parametrize("rule", RULES)
 def test_a_rule_gives_the_tokens_and_forwards_of_unmasks_own_decode(run, model, rule, length):
-    found, forwards = run(ours(rule=rule), gen_length=length)
+    rows, forwards = run(ours(rule=rule), gen_length=length)
     expected = unmask.decode(model, PROMPT, rule, length=length)
-    assert found == [expected.answer.tolist()]
+    assert rows == [expected.answer.tolist()]
     assert forwards == expected.nfe
 
 
@@ -118,16 +118,16 @@ def test_rows_of_a_batch_are_decided_as_if_alone(run):
 def test_an_end_token_stops_a_row_where_unmasks_own_policy_would(run, model):
     ids = unmask.decode(model, PROMPT, SWD, length=27).answer.tolist()
     end = ids[8]
-    found, forwards = run(ours(rule=SWD), eos_early_stop=True, eos_token_id=end)
+    rows, forwards = run(ours(rule=SWD), eos_early_stop=True, eos_token_id=end)
     place = ids.index(end)
-    assert found[0][: place + 1] == ids[: place + 1]
+    assert rows[0][: place + 1] == ids[: place + 1]
     assert forwards < run(ours(rule=SWD))[1]
 
 
 def test_a_block_takes_no_more_forwards_than_the_pipeline_is_asked_for(run):
-    found, forwards = run(ours(rule="confidence | top(1)"), num_inference_steps=3)
+    rows, forwards = run(ours(rule="confidence | top(1)"), num_inference_steps=3)
     assert forwards == 12  # three for each of the four blocks; the first has three masks
-    assert MASK not in found[0]
+    assert MASK not in rows[0]
 
 
 def test_draws_follow_the_generator_and_change_with_it(run):
@@ -206,19 +206,19 @@ def test_a_chat_goes_in_and_text_comes_out(model):
     pipe = diffusers.LLaDA2Pipeline(PipelineModel(model), ours(rule=SWD), tokenizer)
     pipe.set_progress_bar_config(disable=True)
     chat = [{"role": "user", "content": "How many?"}]
-    found = pipe(messages=chat, gen_length=24, editing_threshold=None)
+    output = pipe(messages=chat, gen_length=24, editing_threshold=None)
     prompt = tokenizer.apply_chat_template(chat, add_generation_prompt=True, return_dict=False)
     result = unmask.decode(model, prompt, SWD, length=24)
     ids = result.answer.tolist()
     end = ids.index(tokenizer.eos_token_id) if tokenizer.eos_token_id in ids else len(ids)
-    assert found.texts == [tokenizer.decode(ids[:end], skip_special_tokens=True)]
+    assert output.texts == [tokenizer.decode(ids[:end], skip_special_tokens=True)]
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"rule": "confidenze | top(1)"}, "did you mean 'confidence'"),
-        ({"rule": 5}, "rule must be a text, got 5"),
+        ({"rule": 5}, "rule must be a Rule or its notation, got 5"),
         ({"rule": SWD, "eos": "stop"}, "needs the id of the end token; give eos_id"),
     ],
 )

@@ -67,10 +67,10 @@ def test_a_local_task_scores_as_unmask_eval_does_item_by_item(tmp_path):
         assert sample["tokens"] == [[row.answer["tokens"]]]
     right = sum(row.grade["acc"] for row in ours.values())
     nfe = sum(row.answer["nfe"] for row in ours.values())
-    found = results["results"]["local_words"]
+    scores = results["results"]["local_words"]
     assert 0 < right < COUNT
-    assert found["exact_match,strict-match"] == pytest.approx(right / COUNT)
-    assert found["nfe,none"] == pytest.approx(nfe / COUNT)
+    assert scores["exact_match,strict-match"] == pytest.approx(right / COUNT)
+    assert scores["nfe,none"] == pytest.approx(nfe / COUNT)
     assert results["config"]["unmask"]["rule"] == RULE
     assert "|local_words|" in done.stdout
     assert "|nfe " in done.stdout
@@ -109,8 +109,8 @@ def test_two_processes_share_the_documents_and_give_what_one_gives(tmp_path):
         assert sample["filtered_resps"] == other["filtered_resps"]
         assert sample["nfe"][0][0] == other["nfe"][0][0]
     for name in ("exact_match,strict-match", "nfe,none"):
-        found = results["results"]["local_words"][name]
-        assert found == pytest.approx(alone["results"]["local_words"][name])
+        scores = results["results"]["local_words"][name]
+        assert scores == pytest.approx(alone["results"]["local_words"][name])
 
 
 def test_a_rule_with_commas_and_equals_signs_comes_through(tmp_path):

@@ -59,9 +59,9 @@ def chats(lm, count=5):
 
 def test_texts_come_in_order_and_equal_those_of_generate_alone(embedded):
     session, prompts = Session(rule=RULE, block=16, length=32), chats(embedded)
-    found = texts(embedded, prompts, max_gen_toks=32)
+    written = texts(embedded, prompts, max_gen_toks=32)
     assert len({len(prompt) for prompt in prompts}) > 2
-    for prompt, text in zip(prompts, found, strict=True):
+    for prompt, text in zip(prompts, written, strict=True):
         answer = session.generate(prompt, chat=False)
         assert (text, text.nfe, text.tokens) == (answer.text, answer.nfe, answer.tokens)
 
@@ -87,10 +87,10 @@ def test_requests_of_unequal_settings_share_a_batch(embedded):
 def test_repeats_are_drawn_apart_and_drawn_again_the_same(embedded):
     prompt = chats(embedded)[-1]
     given = {"do_sample": True, "temperature": 1.5}
-    found = texts(embedded, [prompt] * 4, repeats=4, **given)
-    assert len(set(found)) > 1
-    assert texts(embedded, [prompt] * 4, repeats=4, **given) == found
-    assert texts(unmask_lm(block=16, seed=1), [prompt] * 4, repeats=4, **given) != found
+    written = texts(embedded, [prompt] * 4, repeats=4, **given)
+    assert len(set(written)) > 1
+    assert texts(embedded, [prompt] * 4, repeats=4, **given) == written
+    assert texts(unmask_lm(block=16, seed=1), [prompt] * 4, repeats=4, **given) != written
 
 
 def test_greedy_tasks_overrule_a_temperature(embedded):
@@ -127,28 +127,28 @@ def test_a_model_without_a_template_says_so(tmp_path):
 def test_a_prompt_that_is_too_long_keeps_its_end(embedded):
     lm = unmask_lm(max_length=40)
     long = chats(embedded)[-1]
-    (found,) = texts(lm, [long], max_gen_toks=24)
+    (text,) = texts(lm, [long], max_gen_toks=24)
     kept = lm.tokenizer.decode(lm.tok_encode(long)[-16:])
     assert len(lm.tok_encode(long)) > 16
-    assert [found] == texts(unmask_lm(), [kept], max_gen_toks=24)
+    assert [text] == texts(unmask_lm(), [kept], max_gen_toks=24)
 
 
 def test_likelihoods_are_those_of_the_estimator_whatever_the_order(embedded):
     context, ends = chats(embedded)[-1], ["12 + 3 = 15.", "12 + 3 = 16.", "#### 10"]
     requests = [asked("loglikelihood", context, end) for end in ends]
-    found = embedded.loglikelihood(requests, disable_tqdm=True)
+    estimates = embedded.loglikelihood(requests, disable_tqdm=True)
     encode = embedded.tok_encode
     pairs = [
         Continuation(encode(context), encode(context + end)[len(encode(context)) :]) for end in ends
     ]
     expected = list(log_likelihoods(embedded.model, pairs, samples=15, seed=0))
-    assert [value for value, _ in found] == pytest.approx(expected, abs=1e-4)
-    assert found[0][0] > found[1][0]
-    for first, second in zip(found, embedded.loglikelihood(requests[::-1])[::-1], strict=True):
+    assert [value for value, _ in estimates] == pytest.approx(expected, abs=1e-4)
+    assert estimates[0][0] > estimates[1][0]
+    for first, second in zip(estimates, embedded.loglikelihood(requests[::-1])[::-1], strict=True):
         assert first == pytest.approx(second, abs=1e-4)
     other = unmask_lm(block=16, mc_num=15, seed=1, check_greedy=False)
     values = [value for value, _ in other.loglikelihood(requests, disable_tqdm=True)]
-    assert values[0] != pytest.approx(found[0][0])
+    assert values[0] != pytest.approx(estimates[0][0])
 
 
 def test_greedy_means_that_the_rule_would_write_it(embedded):
@@ -170,8 +170,8 @@ def test_a_long_text_is_looked_at_in_windows_and_every_token_once(embedded):
     assert windows[0].prefix == [lm.prefix_token_id]
     for before, here in pairwise(windows):
         assert [*before.prefix, *before.target][-len(here.prefix) :] == here.prefix
-    (found,) = lm.loglikelihood_rolling([asked("loglikelihood_rolling", text)])
-    assert found == pytest.approx(sum(log_likelihoods(lm.model, windows, samples=3)))
+    (estimate,) = lm.loglikelihood_rolling([asked("loglikelihood_rolling", text)])
+    assert estimate == pytest.approx(sum(log_likelihoods(lm.model, windows, samples=3)))
 
 
 def test_a_block_causal_model_writes_and_judges_in_its_blocks(tmp_path):
@@ -264,10 +264,10 @@ def test_the_stock_gsm8k_runs_on_local_files(tmp_path):
         task_manager=tasks.TaskManager(include_path=str(tmp_path), include_defaults=False),
         bootstrap_iters=0,
     )
-    found, samples = results["results"]["gsm8k"], results["samples"]["gsm8k"]
-    assert {"exact_match,strict-match", "exact_match,flexible-extract", "nfe,none"} <= set(found)
+    scores, samples = results["results"]["gsm8k"], results["samples"]["gsm8k"]
+    assert {"exact_match,strict-match", "exact_match,flexible-extract", "nfe,none"} <= set(scores)
     assert len(samples) == 8  # two filters
-    assert found["nfe,none"] == sum(sample["nfe"][0][0] for sample in samples) / 8
+    assert scores["nfe,none"] == sum(sample["nfe"][0][0] for sample in samples) / 8
     assert all(s["arguments"][0][0].startswith("Question: ") for s in samples)
 
 
@@ -307,18 +307,18 @@ def test_every_kind_of_task_runs_in_the_harness(tmp_path, write):
         log_samples=False,
     )
     assert "samples" not in results
-    found = results["results"][file.stem]
+    scores = results["results"][file.stem]
     if write is write_choices:
-        assert found["acc,none"] > 0.5  # chance is a third
+        assert scores["acc,none"] > 0.5  # chance is a third
     elif write is write_texts:
         answers = [problem.answer for problem in TASKS["words"].sample("test", 12)]
         requests = [asked("loglikelihood_rolling", answer) for answer in answers]
         total = sum(unmask_lm(mc_num=7).loglikelihood_rolling(requests))
         words = sum(len(answer.split()) for answer in answers)
-        assert found["word_perplexity,none"] == pytest.approx(math.exp(-total / words), rel=1e-3)
+        assert scores["word_perplexity,none"] == pytest.approx(math.exp(-total / words), rel=1e-3)
     else:
-        assert 8 < found["nfe,none"] < 48
-    assert ("nfe,none" in found) == (write is write_words)
+        assert 8 < scores["nfe,none"] < 48
+    assert ("nfe,none" in scores) == (write is write_words)
 
 
 def test_models_of_others_pass_through_untouched(tmp_path):

@@ -1,7 +1,7 @@
-"""Stands in for packages that SGLang imports on every machine but that have no build for CPUs.
+"""Replaces packages that SGLang imports on every machine but that have no CPU build.
 
-The script that sets the engines' environment up puts this file where Python loads it at its start.
-Whatever is imported from those packages is there; using it says what is missing.
+tools/engines.sh copies this file into site-packages, where Python imports it at its start. Every
+name of those packages can be imported; calling one raises an error.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ def _absent(module: str, name: str) -> Absent:
 
 
 class Package(ModuleType):
-    """A module in which every public name is something absent."""
+    """A module in which every public name is an `Absent` class."""
 
     __path__: ClassVar[list[str]] = []
-    __version__ = "0.0"  # older than anything that somebody asks for
+    __version__ = "0.0"  # older than any version that is required
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -57,7 +57,7 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return Package(spec.name)
 
     def exec_module(self, module: ModuleType) -> None:
-        """There is nothing to run."""
+        """Nothing to run."""
 
 
-sys.meta_path.append(Finder())  # the last to be asked: a real package goes before
+sys.meta_path.append(Finder())  # last, so that real packages come first

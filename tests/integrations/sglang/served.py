@@ -1,4 +1,4 @@
-"""The real SGLang on the CPU, as a process of its own, with its forwards counted."""
+"""Runs the real SGLang on the CPU in its own process, and counts its forwards."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def _environment(scratch: Path, counted: Path, workers: int) -> dict[str, str]:
 
 
 def _install_counter(scratch: Path) -> None:
-    """A plug-in of its own beside ours, found through its entry point."""
+    """Install a second plug-in, which SGLang finds through its entry point."""
     (scratch / "forward_counter.py").write_text(COUNTER)
     info = scratch / "forward_counter-1.dist-info"
     info.mkdir()
@@ -141,7 +141,7 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
 
 
 def _free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port: int = found.getsockname()[1]
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
         return port

@@ -145,10 +145,10 @@ def test_draws_are_the_same_on_every_rank_and_differ_between_requests():
     ("options", "said"),
     [
         ({"rule": "confidance | top(1)"}, "did you mean 'confidence'?"),
-        ({"rule": 5}, "rule must be a text, got 5"),
+        ({"rule": 5}, "rule must be a Rule or its notation, got 5"),
         ({"rule": SWD, "treshold": 1}, "unknown option 'treshold'"),
         ({"rule": SWD, "eos": "last"}, "give eos_id"),
-        ({"rule": SWD, "temperature": "hot"}, "temperature must be a number, got 'hot'"),
+        ({"rule": SWD, "temperature": "hot"}, "temperature must be a number >= 0, got 'hot'"),
         ({}, "rule is missing; give for example"),
     ],
 )
@@ -180,9 +180,9 @@ def test_the_commands_of_the_page_are_what_sglangs_own_parser_takes():
     commands = [line for line in page.splitlines() if line.startswith("python -m sglang")]
     assert len(commands) == 2
     for command in commands:
-        found = prepare_server_args(shlex.split(command)[3:])
-        assert found.dllm_algorithm == NAME
-        assert found.dllm_algorithm_config == "rule.yaml"
+        server_args = prepare_server_args(shlex.split(command)[3:])
+        assert server_args.dllm_algorithm == NAME
+        assert server_args.dllm_algorithm_config == "rule.yaml"
 
 
 def test_the_bench_compares_equal_decisions():

@@ -67,7 +67,7 @@ def all_at_once(server):
 
 
 def test_low_confidence_and_the_equal_rule_give_the_same_tokens_and_forwards(checkpoint, launch):
-    found = {}
+    outcomes = {}
     equal = {"rule": "confidence | threshold(0.9)", "allow_mask": "true"}
     for algorithm, options in (("LowConfidence", {"threshold": 0.9}), ("Unmask", equal)):
         with launch(algorithm, options) as server:
@@ -76,9 +76,9 @@ def test_low_confidence_and_the_equal_rule_give_the_same_tokens_and_forwards(che
                 before = server.forwards()
                 texts.append(server.complete(prompt, LENGTH))
                 forwards.append(server.forwards()[0] - (before or [0])[0])
-            found[algorithm] = texts, forwards
-    assert found["Unmask"] == found["LowConfidence"]
-    assert all(len(text) == LENGTH for text in found["Unmask"][0])
+            outcomes[algorithm] = texts, forwards
+    assert outcomes["Unmask"] == outcomes["LowConfidence"]
+    assert all(len(text) == LENGTH for text in outcomes["Unmask"][0])
 
 
 def test_swd_in_the_engine_is_unmasks_own_decode_to_the_token_and_the_forward(checkpoint, launch):

@@ -64,7 +64,7 @@ class Recorder(transformers.TextDiffusionStreamer):
 @pytest.mark.parametrize("name", KINDS)
 def test_generate_gives_the_tokens_of_unmasks_own_decode(name, tmp_path):
     write(tmp_path / "folder", {"rule": RULE})
-    found = model_in_memory(name).generate(
+    output = model_in_memory(name).generate(
         torch.tensor([PROMPT]),
         custom_generate=str(tmp_path / "folder"),
         trust_remote_code=True,
@@ -73,7 +73,7 @@ def test_generate_gives_the_tokens_of_unmasks_own_decode(name, tmp_path):
     )
     expected = own(name, length=14)
     ended = len(expected.ids) < 14
-    assert found.tolist() == [PROMPT + expected.answer.tolist()[: len(expected.ids) + ended]]
+    assert output.tolist() == [PROMPT + expected.answer.tolist()[: len(expected.ids) + ended]]
 
 
 @pytest.mark.parametrize(("name", "more"), [("dream-tiny", {"shift": True}), ("sdar-tiny", {})])
@@ -87,7 +87,7 @@ def test_a_class_of_transformers_that_carries_weights_is_told_what_it_cannot_kno
     if hosted.spec.block is not None:
         options["attention_block"] = hosted.spec.block
     write(tmp_path / "folder", options)
-    found = hosted.model.generate(
+    output = hosted.model.generate(
         torch.tensor([PROMPT]),
         custom_generate=str(tmp_path / "folder"),
         trust_remote_code=True,
@@ -95,57 +95,57 @@ def test_a_class_of_transformers_that_carries_weights_is_told_what_it_cannot_kno
         eos_token_id=list(hosted.spec.stop_ids),
     )
     ids = own(name, length=12).ids
-    assert found[0, len(PROMPT) :][: len(ids)].tolist() == ids
+    assert output[0, len(PROMPT) :][: len(ids)].tolist() == ids
 
 
 def test_rows_of_unequal_length_are_decoded_without_their_padding(ask):
     ids = torch.tensor([[0, 0, 0, 11, 12], PROMPT])
     mask = torch.tensor([[0, 0, 0, 1, 1], [1, 1, 1, 1, 1]])
-    found = ask(input_ids=ids, attention_mask=mask)
-    assert found[:, :5].tolist() == ids.tolist()
-    assert found[0, 5:].tolist() == own(prompt=[11, 12]).answer.tolist()
-    assert found[1, 5:].tolist() == own().answer.tolist()
+    output = ask(input_ids=ids, attention_mask=mask)
+    assert output[:, :5].tolist() == ids.tolist()
+    assert output[0, 5:].tolist() == own(prompt=[11, 12]).answer.tolist()
+    assert output[1, 5:].tolist() == own().answer.tolist()
 
 
 def test_a_call_overrides_what_the_folder_says(ask):
     folder = {"length": 8, "block": 4, "seed": 3}
     assert ask(folder, max_new_tokens=None).tolist()[0][5:] == own(length=8, block=4).ids
     other = "entropy | top(2)"
-    found = ask(folder, rule=other, block="full", length=12, return_dict_in_generate=True)
+    output = ask(folder, rule=other, block="full", length=12, return_dict_in_generate=True)
     expected = own(rule=other, length=12)
-    assert found.sequences.tolist() == [expected.canvas.tolist()]
-    assert found.nfe.tolist() == [expected.nfe] == [6]
+    assert output.sequences.tolist() == [expected.canvas.tolist()]
+    assert output.nfe.tolist() == [expected.nfe] == [6]
 
 
 def test_a_generation_config_is_read(ask):
     config = transformers.GenerationConfig(max_new_tokens=6, return_dict_in_generate=True)
-    found = ask(max_new_tokens=None, generation_config=config)
-    assert found.sequences.shape == (1, 11)
+    output = ask(max_new_tokens=None, generation_config=config)
+    assert output.sequences.shape == (1, 11)
     assert ask(max_new_tokens=None, max_length=12).shape == (1, 12)
     config = transformers.GenerationConfig(max_length=12, rule="entropy | top(2)", pad_token_id=3)
-    found = ask(max_new_tokens=None, generation_config=config)
-    assert found.tolist() == [own(rule="entropy | top(2)", length=7).canvas.tolist()]
+    output = ask(max_new_tokens=None, generation_config=config)
+    assert output.tolist() == [own(rule="entropy | top(2)", length=7).canvas.tolist()]
 
 
 def test_behind_the_end_token_there_is_padding_and_the_cost_is_told(ask):
     ids = own().answer.tolist()
     end = ids[6]
-    found = ask(eos_token_id=end, pad_token_id=7, return_dict_in_generate=True)
+    output = ask(eos_token_id=end, pad_token_id=7, return_dict_in_generate=True)
     place = ids.index(end)
-    assert found.sequences[0].tolist() == PROMPT + ids[: place + 1]
+    assert output.sequences[0].tolist() == PROMPT + ids[: place + 1]
     both = ask(input_ids=torch.tensor([PROMPT, PROMPT[::-1]]), eos_token_id=end, pad_token_id=7)
     assert set(both[0, 5 + place + 1 :].tolist()) <= {7}
     expected = own()
     steps = expected.commit_step[5 : 5 + place + 1].max() + 1
-    assert found.nfe.tolist() == [expected.nfe]
-    assert found.nfe_eos.tolist() == [int(steps)]
-    assert found.tokens_per_forward.tolist() == pytest.approx([place / int(steps)])
+    assert output.nfe.tolist() == [expected.nfe]
+    assert output.nfe_eos.tolist() == [int(steps)]
+    assert output.tokens_per_forward.tolist() == pytest.approx([place / int(steps)])
 
 
 def test_an_eos_policy_can_be_asked_for(ask):
     end = own().answer.tolist()[6]
-    found = ask(eos="suppress", eos_token_id=end)
-    assert end not in found[0, 5:].tolist()
+    output = ask(eos="suppress", eos_token_id=end)
+    assert end not in output[0, 5:].tolist()
 
 
 def test_sampling_follows_the_seed(ask):
@@ -158,10 +158,10 @@ def test_sampling_follows_the_seed(ask):
 @pytest.mark.parametrize("options", [{}, {"block": 4}, {"rule": "confidence | top(2) | revoke(1)"}])
 def test_a_streamer_gets_every_token_once_and_drafts_between(ask, options, capsys):
     streamer = Recorder(tokenizer_in_memory("llada-tiny"))
-    found = ask(options, streamer=streamer)
+    output = ask(options, streamer=streamer)
     put = [value for kind, value in streamer.news if kind == "put"]
     assert put[0] == [PROMPT]
-    assert [token for ((*ids,),) in put for token in ids] == found[0].tolist()
+    assert [token for ((*ids,),) in put for token in ids] == output[0].tolist()
     assert streamer.news[-1] == ("end", None)
     result = own(rule=options.get("rule", RULE), block=options.get("block"))
     drafts = [value for kind, value in streamer.news if kind == "draft"]
@@ -175,8 +175,8 @@ def test_a_streamer_gets_every_token_once_and_drafts_between(ask, options, capsy
 
 def test_a_plain_streamer_prints_the_text(ask, capsys):
     tokenizer = tokenizer_in_memory("llada-tiny")
-    found = ask(streamer=transformers.TextStreamer(tokenizer, skip_prompt=True))
-    assert capsys.readouterr().out == tokenizer.decode(found[0, 5:].tolist()) + "\n"
+    output = ask(streamer=transformers.TextStreamer(tokenizer, skip_prompt=True))
+    assert capsys.readouterr().out == tokenizer.decode(output[0, 5:].tolist()) + "\n"
 
 
 def test_a_text_can_be_read_while_it_is_written(ask):
@@ -200,8 +200,8 @@ class TakesLogits(transformers.generation.streamers.BaseStreamer):
     [
         ({"rule": "confidenze | top(1)"}, "did you mean 'confidence'"),
         ({"blokc": 4}, "unknown argument of generate 'blokc'; did you mean 'block'"),
-        ({"block": 0}, "block must be >= 1"),
-        ({"eos": "never"}, "unknown EOS policy 'never'"),
+        ({"block": 0}, "block must be a whole number >= 1 or 'full', got 0"),
+        ({"eos": "never"}, "eos must be one of keep, suppress"),
         ({"seed": "x"}, "seed must be a whole number >= 0, got 'x'"),
         ({"shift": 1}, "shift must be true or false, got 1"),
         ({"num_beams": 4}, "decoding by a rule does not support num_beams"),

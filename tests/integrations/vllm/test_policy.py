@@ -25,15 +25,15 @@ def run(policies, model, blocks):
         for i, policy in enumerate(policies):
             if i in done:
                 continue
-            found = policy.apply(input_draft=drafts[i], logits=logits[i], remasking_config=CONFIG)
+            step = policy.apply(input_draft=drafts[i], logits=logits[i], remasking_config=CONFIG)
             forwards[i] += 1
-            assert len(found.next_input_block) == BLOCK
-            assert len(found.committed_token_ids) in (0, BLOCK)
-            assert {type(token) for token in found.next_input_block} == {int}
-            drafts[i] = found.next_input_block
-            if found.committed_token_ids:
-                assert found.next_input_block == (MASK,) * BLOCK
-                done[i] = list(found.committed_token_ids)
+            assert len(step.next_input_block) == BLOCK
+            assert len(step.committed_token_ids) in (0, BLOCK)
+            assert {type(token) for token in step.next_input_block} == {int}
+            drafts[i] = step.next_input_block
+            if step.committed_token_ids:
+                assert step.next_input_block == (MASK,) * BLOCK
+                done[i] = list(step.committed_token_ids)
         logits.fill_(torch.nan)  # the worker's buffer is its next forward's
     return [done[i] for i in range(len(blocks))], forwards
 
@@ -50,32 +50,32 @@ def test_the_signature_is_the_contracts():
 def test_one_policy_per_request_decides_as_unmask_alone(rule):
     model, blocks = random_lookup(2, length=BLOCK), [[MASK] * BLOCK, [1, 2, 3] + [MASK] * 9]
     expected = [infill(model, block, rule) for block in blocks]
-    found, forwards = run([UnmaskPolicy(rule) for _ in blocks], model, blocks)
-    assert found == [result.canvas.tolist() for result in expected]
+    filled, forwards = run([UnmaskPolicy(rule) for _ in blocks], model, blocks)
+    assert filled == [result.canvas.tolist() for result in expected]
     assert forwards == [result.nfe for result in expected]
 
 
 def test_one_policy_for_two_requests_loses_their_history_and_nothing_else():
     model, blocks = random_lookup(0, length=BLOCK), [[1] + [MASK] * 11, [2] + [MASK] * 11]
     shared = UnmaskPolicy("confidence | swd(5) | top(1)")
-    found, _ = run([shared, shared], model, blocks)
+    filled, _ = run([shared, shared], model, blocks)
     plain = [infill(model, block, "confidence | top(1)").canvas.tolist() for block in blocks]
-    assert found == plain
+    assert filled == plain
 
 
 def test_a_block_without_masks_is_committed_as_it_is():
     block = (3, 4, 5, 6) * 3
-    found = UnmaskPolicy(SWD).apply(input_draft=block, remasking_config=CONFIG)
-    assert found.committed_token_ids == block
-    assert found.next_input_block == (MASK,) * BLOCK
+    step = UnmaskPolicy(SWD).apply(input_draft=block, remasking_config=CONFIG)
+    assert step.committed_token_ids == block
+    assert step.next_input_block == (MASK,) * BLOCK
 
 
 def test_nested_lists_are_logits_too_and_nothing_of_the_callers_is_changed():
     model, draft = random_lookup(1, length=BLOCK), [MASK] * BLOCK
     logits = logits_of(model, canvas_of(draft))[0].tolist()
     kept = [list(row) for row in logits]
-    found = UnmaskPolicy(SWD).apply(input_draft=draft, logits=logits, remasking_config=CONFIG)
-    assert found.committed_token_ids == ()
+    step = UnmaskPolicy(SWD).apply(input_draft=draft, logits=logits, remasking_config=CONFIG)
+    assert step.committed_token_ids == ()
     assert draft == [MASK] * BLOCK
     assert logits == kept
 

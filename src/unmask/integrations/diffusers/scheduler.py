@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from unmask.decoding.request import Settings
-from unmask.decoding.sampling import Sampling
 from unmask.errors import RequestError
 from unmask.integrations.block_options import BlockOptions
 from unmask.integrations.blocks import Blocks, Seat
@@ -53,7 +50,7 @@ class UnmaskScheduler(BlockRefinementScheduler):  # type: ignore[misc]
         )
         given = {"rule": rule, "eos": eos, "allow_mask": allow_mask}
         self.options = BlockOptions.read(given if eos_id is None else {**given, "eos_id": eos_id})
-        self._known: dict[tuple[int, Settings], Blocks] = {}
+        self._blocks: Blocks | None = None  # of the last options
         self._seats: list[Seat] = []  # one per row of the pipeline's batch
         self._seeds: list[int] = []
         self._left = torch.empty(0, dtype=torch.bool)  # [B] which blocks have masks
@@ -80,11 +77,10 @@ class UnmaskScheduler(BlockRefinementScheduler):  # type: ignore[misc]
         if mask_token_id is None:
             raise RequestError("mask_token_id is missing; a rule needs it to know the masks")
         drawn = 0.0 if sampling_method == "greedy" else temperature
-        settings = self._settings(drawn, top_p, top_k)
-        blocks = self._blocks(mask_token_id, settings)
+        blocks = self._blocks_of(mask_token_id, self._options(drawn, top_p, top_k))
         if int(timestep) == 0 or len(self._seats) != len(sample):
             self._seats = [Seat() for _ in sample]
-            self._seeds = _seeds(len(sample), settings, generator)
+            self._seeds = _seeds(len(sample), blocks.options, generator)
         after = blocks.step(sample.cpu(), model_output, self._seats, self._seeds).to(sample)
         committed = after != sample
         guess, confidence = _likeliest(model_output)
@@ -129,21 +125,19 @@ class UnmaskScheduler(BlockRefinementScheduler):  # type: ignore[misc]
         )
         return more
 
-    def _settings(self, temperature: float, top_p: float | None, top_k: int | None) -> Settings:
-        """The settings of this call of the pipeline."""
-        sampling = Sampling()
-        if temperature:
-            top_p, top_k = 1.0 if top_p is None else top_p, top_k or 0
-            sampling = Sampling(temperature, top_p, top_k, tempered=self.config.tempered)
-        steps = int(self.num_inference_steps)
-        return replace(self.options.settings, sampling=sampling, steps=steps)
+    def _options(self, temperature: float, top_p: float | None, top_k: int | None) -> BlockOptions:
+        """The options of this call of the pipeline."""
+        options = self.options.changed(steps=int(self.num_inference_steps))
+        if not temperature:
+            return options
+        tempered = self.config.tempered
+        return options.changed(temperature=temperature, top_p=top_p, top_k=top_k, tempered=tempered)
 
-    def _blocks(self, mask_id: int, settings: Settings) -> Blocks:
-        key = (mask_id, settings)
-        if key not in self._known:
-            options = replace(self.options, settings=settings)
-            self._known = {key: Blocks(options, mask_id, "the model of the pipeline")}
-        return self._known[key]
+    def _blocks_of(self, mask_id: int, options: BlockOptions) -> Blocks:
+        blocks = self._blocks
+        if blocks is None or (blocks.mask_id, blocks.options) != (mask_id, options):
+            blocks = self._blocks = Blocks(options, mask_id, "the model of the pipeline")
+        return blocks
 
     def _record_edits(self, after: Tensor, edited: Tensor) -> None:
         """Copy edits into the rows' state; otherwise they would look like new blocks."""
@@ -154,9 +148,9 @@ class UnmaskScheduler(BlockRefinementScheduler):  # type: ignore[misc]
                 known[changed] = tokens[changed]
 
 
-def _seeds(count: int, settings: Settings, generator: torch.Generator | None) -> list[int]:
+def _seeds(count: int, options: BlockOptions, generator: torch.Generator | None) -> list[int]:
     """A seed for each block; the generator is used only if tokens or the rule are random."""
-    if not settings.sampling.draws and not settings.rule.needs.draws:
+    if not options.draws:
         return [0] * count
     device = "cpu" if generator is None else generator.device
     drawn = torch.randint(2**62, (count,), generator=generator, device=device)

@@ -70,12 +70,12 @@ class Unmask(DllmAlgorithm):  # type: ignore[misc]
         All ranks get the same numbers, and the blocks of a text get different ones. With the
         option `seed`, equal prompts get equal answers.
         """
-        settings = self.options.settings
-        if not settings.sampling.draws and not settings.rule.needs.draws:
+        if not self.options.draws:
             return [0] * forward_batch.batch_size
         starts = forward_batch.positions.view(-1, self.block_size)[:, 0].tolist()
-        names: list[object] = [self.options.seed] * len(starts)
-        if self.options.seed is None and getattr(forward_batch, "rids", None):
+        seed = self.options.decoding.seed
+        names: list[object] = [seed] * len(starts)
+        if seed is None and getattr(forward_batch, "rids", None):
             names = list(forward_batch.rids)
         return [_number(f"{name} {start}") for name, start in zip(names, starts, strict=True)]
 

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from unmask.decoding.options import DecodingOptions
 from unmask.errors import ModelError
 from unmask.integrations.block_options import BlockOptions
 from unmask.integrations.sglang import NAME, OTHERS
 from unmask.models.describe import Description
-from unmask.rules.rule import Rule
 
 
 @dataclass(frozen=True)
@@ -33,31 +33,34 @@ SERVED = {
 EXAMPLES = ("LLaDA2MoeModelLM", "SDARForCausalLM")
 
 
-def options_for(given: Mapping[str, Any], shape: Description | None) -> dict[str, Any]:
+def options_for(options: DecodingOptions, checkpoint: Description | None) -> dict[str, Any]:
     """The contents of the file: the options, with block and end tokens of the checkpoint."""
-    values = {**given, "rule": str(Rule.parse(given["rule"]))}
-    if shape is not None:
-        served = served_as(shape)
-        if shape.spec.block != served.block:
-            values["block_size"] = shape.spec.block
-        if values.get("eos", "keep") != "keep" and shape.spec.eos_id is not None:
-            values["eos_id"], values["stop_ids"] = shape.spec.eos_id, list(shape.spec.stop_ids)
+    values = {**options.given(), "rule": str(options.parsed_rule)}
+    if checkpoint is not None:
+        served = served_as(checkpoint)
+        if checkpoint.spec.block != served.block:
+            values["block_size"] = checkpoint.spec.block
+        if values.get("eos", "keep") != "keep" and checkpoint.spec.eos_id is not None:
+            values["eos_id"], values["stop_ids"] = (
+                checkpoint.spec.eos_id,
+                list(checkpoint.spec.stop_ids),
+            )
     BlockOptions.read(values, OTHERS)
     return values
 
 
-def served_as(shape: Description) -> ServedFamily:
+def served_as(checkpoint: Description) -> ServedFamily:
     """The family of a checkpoint; raises if SGLang does not serve it or has another mask token."""
-    architecture = next(iter(shape.config.get("architectures") or ()), shape.family.name)
+    architecture = next(iter(checkpoint.config.get("architectures") or ()), checkpoint.family.name)
     if architecture not in SERVED:
         raise ModelError(
             f"SGLang decodes {', '.join(SERVED)} in blocks, not {architecture}; to serve "
-            f"{shape.spec.name}, use 'unmask serve'"
+            f"{checkpoint.spec.name}, use 'unmask serve'"
         )
     served = SERVED[architecture]
-    if shape.spec.mask_id != served.mask_id:
+    if checkpoint.spec.mask_id != served.mask_id:
         raise ModelError(
-            f"{shape.spec.name} has mask token {shape.spec.mask_id}, but SGLang uses "
+            f"{checkpoint.spec.name} has mask token {checkpoint.spec.mask_id}, but SGLang uses "
             f"{served.mask_id} for every {architecture}; it cannot serve this checkpoint"
         )
     return served

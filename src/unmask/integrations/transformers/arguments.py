@@ -9,17 +9,19 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from unmask.decoding.asked import Asked, recipe_of
-from unmask.decoding.sampling import Sampling
+from unmask.decoding.options import DecodingOptions, Option
+from unmask.decoding.resolve import resolve
 from unmask.errors import RequestError, UnknownName
+from unmask.integrations import GENERATE_OPTIONS
 from unmask.models.denoiser import ModelSpec
-from unmask.rules.rule import Rule
 
-_WHOLE = ("length", "seed", "mask_id", "attention_block")  # not checked elsewhere
-_SWITCHES = ("tempered", "shift")
+_MODEL = {
+    "attention_block": Option("whole", "width of block-causal attention", "the model's", least=1),
+    "shift": Option("switch", "output i - 1 predicts token i", "the model's"),
+}
 # Our own arguments: from the exported folder, or from the call, which overrides the folder.
-OWN = ("rule", "block", "eos", "steps", "history", *_WHOLE, *_SWITCHES)
-_SAMPLED = ("temperature", "top_p", "top_k")
+OWN = (*GENERATE_OPTIONS, *_MODEL)
+_SAMPLED = {"temperature": 1.0, "top_p": 1.0, "top_k": 50}  # with the defaults of generate
 _CONFIG = (  # also fields of generation_config
     *_SAMPLED,
     "do_sample",
@@ -54,7 +56,6 @@ _THEIRS = (  # not supported, and not fields of generation_config
     "position_ids",
 )
 _MAX_LENGTH = 20  # default of generation_config in transformers 4
-_TOP_K = 50  # default of generate
 
 
 @dataclass(frozen=True)
@@ -126,23 +127,14 @@ class Call:
         return longest - width
 
     @property
-    def asked(self) -> Asked:
-        """How to decode."""
-        return _asked({key: self.own(key) for key in OWN}, self.sampling, self.length)
-
-    @property
-    def sampling(self) -> Sampling:
-        """Greedy without do_sample, else with generate's defaults."""
-        tempered = bool(self.own("tempered", False))
+    def decoding(self) -> DecodingOptions:
+        """How to decode; greedy without do_sample."""
+        own = {name: self.own(name) for name in GENERATE_OPTIONS}
+        options = DecodingOptions.read({**own, "length": self.length})
         if not self.config("do_sample"):
-            return Sampling(tempered=tempered)
-        temperature, top_p, top_k = (self.config(name) for name in _SAMPLED)
-        return Sampling(
-            1.0 if temperature is None else float(temperature),
-            1.0 if top_p is None else float(top_p),
-            _TOP_K if top_k is None else int(top_k),
-            tempered,
-        )
+            return options
+        sampled = {name: self.config(name) for name in _SAMPLED}
+        return options.changed(_SAMPLED).changed(sampled)
 
     @property
     def stop_ids(self) -> tuple[int, ...]:
@@ -172,22 +164,11 @@ class Call:
 
 def check_options(options: Mapping[str, Any]) -> None:
     """Raise if an option is unknown or wrong for every model."""
-    for key, value in options.items():
-        if key not in OWN:
-            raise UnknownName("option", key, OWN)
-        whole = isinstance(value, int) and not isinstance(value, bool) and value >= 0
-        if key in _WHOLE and not whole:
-            raise RequestError(f"{key} must be a whole number >= 0, got {value!r}")
-        if key in _SWITCHES and not isinstance(value, bool):
-            raise RequestError(f"{key} must be true or false, got {value!r}")
-    _asked(options, Sampling(), None).decoding_by(ModelSpec(0, 2, 1), 1)
-
-
-def _asked(own: Mapping[str, Any], sampling: Sampling, length: int | None) -> Asked:
-    rule = own.get("rule") or "swd"
-    parsed = rule if isinstance(rule, Rule) else Rule.parse(str(rule))
-    more = {key: own.get(key) for key in ("block", "eos", "steps", "history")}
-    return Asked(parsed, recipe_of(str(rule)), sampling, length, **more)
+    for name, option in _MODEL.items():
+        if name in options:
+            option.check(name, options[name])
+    own = {name: value for name, value in options.items() if name not in _MODEL}
+    resolve(DecodingOptions.read(own, OWN), ModelSpec(0, 2, 1))
 
 
 def _changed(config: Any) -> dict[str, Any]:

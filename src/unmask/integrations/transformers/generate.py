@@ -11,6 +11,7 @@ from torch import Tensor
 
 from unmask.decoding.loop import decode_steps
 from unmask.decoding.request import Request, prompt_request
+from unmask.decoding.resolve import resolve
 from unmask.decoding.results import Result
 from unmask.errors import RequestError
 from unmask.integrations.transformers.arguments import Call
@@ -45,12 +46,10 @@ def generate(model: Any, options: Mapping[str, Any], **arguments: Any) -> Tensor
     """
     call = Call.read(model, options, arguments)
     hosted = _hosted(model, call)
-    asked = call.asked
-    decoding = asked.decoding_by(hosted.spec, asked.recipe.length)
-    hosted.spec = decoding.spec
-    length, settings, seed = decoding.length, decoding.settings, call.own("seed", 0)
+    resolved = resolve(call.decoding, hosted.spec)
+    hosted.spec = resolved.spec
     requests = [
-        prompt_request(hosted.spec, prompt, length, settings, seed + row)
+        prompt_request(hosted.spec, prompt, resolved.length, resolved.settings, resolved.seed + row)
         for row, prompt in enumerate(call.prompts)
     ]
     results = _decoded(hosted, requests, call)

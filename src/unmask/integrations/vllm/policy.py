@@ -49,7 +49,7 @@ class UnmaskPolicy:
         tokens = torch.tensor(input_draft, dtype=torch.int64)
         if bool((tokens == mask_id).any()):
             checked = _checked(logits, len(tokens))
-            seed = (self.options.seed or 0) + self._filled
+            seed = (self.options.decoding.seed or 0) + self._filled
             blocks = self._blocks_of(mask_id)
             tokens = blocks.step(tokens[None], checked[None], [self._seat], [seed])[0]
         after: tuple[int, ...] = tuple(tokens.tolist())
