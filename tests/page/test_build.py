@@ -122,7 +122,7 @@ def test_a_page_is_written_again_but_nothing_else_is_replaced(traces, capsys, tm
     output.write_text("<p>my thesis</p>")
     code, _, err = call(capsys, traces("eb"), "-o", output)
     assert code == 2
-    assert err == f"unmask page: {output} exists and is no page of unmask; give another -o\n"
+    assert err == f"unmask page: {output} exists and is not a page of unmask; give another -o\n"
     assert output.read_text() == "<p>my thesis</p>"
 
 

@@ -139,7 +139,9 @@ def write(page_text: str, path: Path) -> None:
         if path.is_file() and path.stat().st_size:
             with path.open("rb") as old:
                 if GENERATOR.encode() not in old.read(4096):
-                    raise RequestError(f"{path} exists and is not a page of unmask; give another -o")
+                    raise RequestError(
+                        f"{path} exists and is not a page of unmask; give another -o"
+                    )
         path.write_text(page_text, encoding="utf-8")
     except OSError as error:
         raise RequestError(f"{path} cannot be written: {error.strerror}") from None
