@@ -5,7 +5,10 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 ENGINES := .venv-engines
 
-.PHONY: setup demo lab test test-engines format bench bench-install train table clean
+# What make check leaves to make test: see the markers in pyproject.toml.
+LEFT_OUT := slow or browser or compile or hostile or install or long or ray or triton
+
+.PHONY: setup demo lab check lint test test-engines format bench bench-install train table clean
 
 setup: $(STAMP)
 
@@ -21,11 +24,18 @@ lab: setup
 	$(BIN)/unmask sweep embedded --workers 2 --store build/lab.sqlite
 	$(BIN)/unmask report build/lab.sqlite --output build/lab-report
 
-test: setup
+# Format, lint, types and the fast tests of everything: before every commit.
+check: lint
+	$(BIN)/pytest -n 2 -m "not ($(LEFT_OUT))"
+
+# All of it: what CI runs.
+test: lint
+	$(BIN)/pytest -n 2
+
+lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/pytest -n 2
 
 # The real SGLang, newest and oldest, in an environment of its own: twenty minutes on two busy cores.
 test-engines: $(ENGINES)/.installed

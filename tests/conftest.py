@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import warnings
+from collections import Counter
 from collections.abc import Iterator
 
 import pytest
@@ -35,6 +37,59 @@ def clean_table() -> Iterator[None]:
 def pytest_addoption(parser: pytest.Parser) -> None:
     """`--kernel NAME` runs all tests with one kernel."""
     parser.addoption("--kernel", default="auto", help="who reduces the logits in every test")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what needs much time or another program, so that `make check` can leave it out."""
+    for item in items:
+        fixtures = set(getattr(item, "fixturenames", ()))
+        file = item.nodeid.partition("::")[0]
+        kernel = item.callspec.params.get("kernel") if hasattr(item, "callspec") else None
+        needed = {"browser"} & fixtures | ({"ray"} if "address" in fixtures else set())
+        for name in (kernel, *needed, *MARKED.get(file, ())):
+            if name in ("browser", "compile", "hostile", "install", "ray", "triton"):
+                item.add_marker(name)
+
+
+MARKED = {
+    "tests/kernels/test_compiled.py": ("compile",),
+    "tests/kernels/test_cuda.py": ("triton",),
+    "tests/lab/sandbox/test_hostile.py": ("hostile",),
+    "tests/test_install.py": ("install",),
+}
+
+# What to install, by the reason of a skipped test.
+INSTALL = (
+    (re.compile(r"chromium"), "chromium", ""),
+    (re.compile(r"bwrap|bubblewrap"), "bubblewrap", ""),
+    (re.compile(r"SGLang is not installed"), "sglang", "make test-engines"),
+    (re.compile(r"there is no CUDA device"), "a CUDA device", ""),
+    (re.compile(r"no C\+\+ compiler|it was not built"), "a C++ compiler", ""),
+    (re.compile(r"UNMASK_DATA"), "the benchmarks' data", "UNMASK_DATA names their folder"),
+    (re.compile(r"could not import '([\w.]+)'"), None, ""),
+    (re.compile(r"(\S+) is not installed"), None, ""),
+)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say in one line what to install for the tests that were skipped."""
+    skipped = terminalreporter.stats.get("skipped", [])
+    counts = Counter(_to_install(str(report.longrepr[2])) for report in skipped)
+    others = counts.pop(("", ""), 0)
+    named = [
+        f"{name} ({count}{f': {how}' * bool(how)})" for (name, how), count in counts.most_common()
+    ]
+    told = [f"to run them install: {', '.join(named)}"] if named else []
+    told += [f"{others} do not apply to this machine"] if others else []
+    if skipped:
+        terminalreporter.write_line(f"{len(skipped)} skipped; {'; '.join(told)}")
+
+
+def _to_install(reason: str) -> tuple[str, str]:
+    for pattern, name, how in INSTALL:
+        if match := pattern.search(reason):
+            return name or match[1], how
+    return "", ""
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Container, Sequence
 from dataclasses import replace
+from itertools import combinations
 from typing import Any
 
 import torch
@@ -255,22 +257,73 @@ def baselines() -> list[str]:
     return [f"{score} | {select}" for score in texts("score") for select in texts("select")]
 
 
+def pairwise(*stages: Sequence[str], allowed: Callable[[set[str]], bool]) -> list[tuple[str, ...]]:
+    """Few rows, one value of each stage, in which every allowed pair of values occurs.
+
+    Greedy: a row begins with a pair that is still missing; each other stage takes the value that
+    makes most of the missing pairs. `allowed` says whether values go together.
+    """
+    places = list(combinations(range(len(stages)), 2))
+    pairs = [((i, a), (j, b)) for i, j in places for a in stages[i] for b in stages[j]]
+    missing = dict.fromkeys(pair for pair in pairs if allowed({pair[0][1], pair[1][1]}))
+    rows = []
+    while missing:
+        row = dict(next(iter(missing)))
+        for stage in (stage for stage in range(len(stages)) if stage not in row):
+            fitting = [value for value in stages[stage] if allowed({value, *row.values()})]
+            gains = [_gained(row, (stage, value), missing) for value in fitting]
+            row[stage] = fitting[gains.index(max(gains))]
+        rows.append(tuple(row[stage] for stage in range(len(stages))))
+        for i, j in places:
+            missing.pop(((i, row[i]), (j, row[j])), None)
+    return rows
+
+
+def _gained(
+    row: dict[int, str], new: tuple[int, str], missing: Container[tuple[object, object]]
+) -> int:
+    """How many missing pairs a value makes with those that a row holds already."""
+    return sum(tuple(sorted((old, new))) in missing for old in row.items())
+
+
+def _allowed(parts: set[str]) -> bool:
+    """Whether these parts may stand in one rule: pc reads scores in [0, 1] only."""
+    return "entropy" not in parts or not any(part.startswith("pc") for part in parts)
+
+
+def _text(logits: str, score: str, modulate: str, limit: str, revoke: str, select: str) -> str:
+    return " | ".join(filter(None, (logits, score, modulate, select, limit, revoke)))
+
+
+def _small_stages() -> list[list[str]]:
+    """All stages but the selection; "" where a rule has no part of a stage."""
+    stages = (texts("logits"), texts("modulate"), texts("limit"), texts("revoke"))
+    logits, modulate, limit, revoke = (["", *stage] for stage in stages)
+    return [logits, texts("score"), modulate, limit, revoke]
+
+
 def rule_texts() -> list[str]:
-    """Rules that hold every registered part, each stage with its neighbours."""
-    swd = "swd(5)"
-    modulated = [f"confidence | {m} | eb(0.1)" for m in texts("modulate")]
-    stable = [f"confidence | {swd} | {select}" for select in texts("select")]
+    """Some twenty rules: every part, every pair of parts but selections, and every reading of SWD.
+
+    The selections take turns. For the selections with all other parts there is `pair_texts`.
+    """
+    rows, selects = pairwise(*_small_stages(), allowed=_allowed), texts("select")
+    covering = [_text(*row, selects[i % len(selects)]) for i, row in enumerate(rows)]
     readings = [
-        f"entropy | swd(2, kl=cur_prev) | {texts('select')[0]}",
+        "entropy | swd(2, kl=cur_prev) | top(1)",
         "entropy | swd(2, start=uniform, form=signed) | eb(0.5)",
         "margin | swd(2, start=skip, scope=block) | threshold(0.3)",
         "confidence | swd(1) | klass(0.5, kl=0.1, gate=no)",
+        "confidence | swd(1) | threshold(0.4) | revoke(0.2, times=2)",
+        "credit(0.65) | confidence | swd(1) | eb(1) | floor(2) | revoke(0.3)",
+        "credit(0.65) | confidence | swd(5) | threshold(0.5)",
+        "confidence | swd(5) | threshold(0.4) | cap(2)",
+        "confidence | eb(1) | cap(1, steps=4)",
     ]
-    limited = [f"confidence | {swd} | threshold(0.4) | {limit}" for limit in texts("limit")]
-    timed = [f"confidence | eb(1) | {kind.name}(1, steps=4)" for kind in kinds("limit")]
-    credited = [f"{credit} | confidence | {swd} | threshold(0.5)" for credit in texts("logits")]
-    revoking = [f"confidence | eb(1) | {revoke}" for revoke in texts("revoke")]
-    revoking += ["confidence | swd(1) | threshold(0.4) | revoke(0.2, times=2)"]
-    everything = "credit(0.65) | confidence | swd(1) | eb(1) | floor(2) | revoke(0.3)"
-    found = [*baselines(), *modulated, *stable, *readings, *limited, *timed, *credited, *revoking]
-    return list(dict.fromkeys([*found, everything]))
+    return list(dict.fromkeys([*covering, *readings]))
+
+
+def pair_texts() -> list[str]:
+    """Rules in which every pair of parts of the table occurs, and those of `rule_texts`."""
+    rows = pairwise(*_small_stages(), texts("select"), allowed=_allowed)
+    return list(dict.fromkeys([*(_text(*row) for row in rows), *rule_texts()]))

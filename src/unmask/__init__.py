@@ -15,7 +15,15 @@ if TYPE_CHECKING:
     from unmask.decoding.request import Request, Settings, infill_request, prompt_request
     from unmask.decoding.results import Result, Step
     from unmask.decoding.sampling import Sampling
-    from unmask.errors import ModelError, RequestError, RuleError, UnknownName, UnmaskError
+    from unmask.errors import (
+        LabError,
+        ModelError,
+        RequestError,
+        RuleError,
+        UnknownName,
+        UnmaskError,
+    )
+    from unmask.lab.compare import RuleComparison, compare
     from unmask.models.caches import Cached
     from unmask.models.denoiser import Canvas, Denoiser, Hidden, ModelSpec
     from unmask.models.function import from_function
@@ -42,6 +50,7 @@ __all__ = [
     "Denoiser",
     "Guided",
     "Hidden",
+    "LabError",
     "Loaded",
     "ModelError",
     "ModelSpec",
@@ -50,6 +59,7 @@ __all__ = [
     "RequestError",
     "Result",
     "Rule",
+    "RuleComparison",
     "RuleError",
     "Sampling",
     "Scores",
@@ -63,6 +73,7 @@ __all__ = [
     "View",
     "__version__",
     "best_first",
+    "compare",
     "decode",
     "decode_many",
     "decode_steps",
@@ -85,7 +96,8 @@ _HOMES = {
     "decoding.request": ("Request", "Settings", "infill_request", "prompt_request"),
     "decoding.results": ("Result", "Step"),
     "decoding.sampling": ("Sampling",),
-    "errors": ("ModelError", "RequestError", "RuleError", "UnknownName", "UnmaskError"),
+    "errors": ("LabError", "ModelError", "RequestError", "RuleError", "UnknownName", "UnmaskError"),
+    "lab.compare": ("RuleComparison", "compare"),
     "models.caches": ("Cached",),
     "models.denoiser": ("Canvas", "Denoiser", "Hidden", "ModelSpec"),
     "models.function": ("from_function",),

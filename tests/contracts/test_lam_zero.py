@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from tests.helpers import baselines, outcome, random_lookup
 from unmask import Needs, Rule, Sampling, decode
@@ -12,26 +10,15 @@ from unmask import Needs, Rule, Sampling, decode
 READINGS = ("0", "0, kl=cur_prev", "0, start=uniform", "0, start=skip, form=literal, scope=block")
 
 
-@pytest.mark.parametrize("text", baselines())
-@settings(max_examples=3)
-@given(
-    seed=st.integers(0, 2**16),
-    reading=st.sampled_from(READINGS),
-    block=st.sampled_from([None, 3]),
-    heat=st.sampled_from([0.0, 0.7]),
-)
-def test_lam_zero_runs_as_the_baseline(text, seed, reading, block, heat):
-    model, prompt = random_lookup(seed), [1, 2, 3]
-    score, select = text.split(" | ")
-    knobs = {
-        "length": 8,
-        "block": block,
-        "sampling": Sampling(heat),
-        "seed": seed,
-    }
-    plain = decode(model, prompt, text, **knobs)
-    stable = decode(model, prompt, f"{score} | swd({reading}) | {select}", **knobs)
-    assert outcome(stable) == outcome(plain)
+@pytest.mark.parametrize("reading", READINGS)
+def test_lam_zero_runs_as_the_baseline(reading):
+    for seed, text in enumerate(baselines()):
+        model, (score, select) = random_lookup(seed), text.split(" | ")
+        block, sampling = (None, 3)[seed % 2], Sampling((0.0, 0.7)[seed // 2 % 2])
+        knobs = {"length": 8, "block": block, "sampling": sampling, "seed": seed}
+        plain = decode(model, [1, 2, 3], text, **knobs)
+        stable = decode(model, [1, 2, 3], f"{score} | swd({reading}) | {select}", **knobs)
+        assert outcome(stable) == outcome(plain), f"{text}: {knobs}"
 
 
 @pytest.mark.parametrize("reading", READINGS)

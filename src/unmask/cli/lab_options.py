@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Any
 from unmask.errors import LabError
 
 if TYPE_CHECKING:
-    from unmask.lab.benchmarks import Benchmark
-    from unmask.lab.grading import Judge, Tools
     from unmask.lab.sweep.plan import Work
     from unmask.lab.sweep.run_options import ProgressListener, RunOptions
 
@@ -91,24 +89,6 @@ def _on_cluster(arguments: argparse.Namespace) -> RunOptions:
     return RunOptions(
         arguments.store, (), arguments.batch_size, arguments.data, traces, cluster, imports
     )
-
-
-def judge_of(arguments: argparse.Namespace, benchmarks: Sequence[Benchmark]) -> Judge | None:
-    """A sandbox, where a task runs code."""
-    if not any(benchmark.runs_code for benchmark in benchmarks):
-        return None
-    from unmask.lab.sandbox import Sandbox
-
-    return Sandbox(allow_unsandboxed=arguments.allow_unsandboxed).judge_many
-
-
-@contextmanager
-def tools_of(arguments: argparse.Namespace, benchmarks: Sequence[Benchmark]) -> Iterator[Tools]:
-    """What the graders of these tasks use."""
-    from unmask.lab.grading import Tools
-
-    with Tools(judge_of(arguments, benchmarks)) as tools:
-        yield tools
 
 
 class Quiet:

@@ -9,8 +9,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from unmask.cli.lab_options import judge_of
-
 if TYPE_CHECKING:
     from unmask.lab.benchmarks import Benchmark
     from unmask.lab.grading import Scorer, Tools
@@ -77,7 +75,8 @@ def run(arguments: argparse.Namespace) -> int:
     scorers = benchmark.chosen(names)
     examples = benchmark.load(arguments.data)
     found = read_generations(arguments.generations, benchmark.name, examples, arguments.length)
-    with Tools(judge_of(arguments, [benchmark]), Verifier(arguments.limit)) as tools:
+    judge = Tools.of([benchmark], arguments.allow_unsandboxed).judge
+    with Tools(judge, Verifier(arguments.limit)) as tools:
         selftest(benchmark, examples, tools)
         marked = list(_marked(benchmark, found, scorers, tools, arguments.preset))
     if arguments.output is not None:

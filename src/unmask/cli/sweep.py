@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from unmask.cli.importing import add_import
-from unmask.cli.lab_options import add_cluster, add_running, options_of, progress, tools_of
+from unmask.cli.lab_options import add_cluster, add_running, options_of, progress
 from unmask.cli.options import PRESET, add_options, given_lists
 from unmask.decoding.options import OPTIONS
 
@@ -65,6 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def run_settings(arguments: argparse.Namespace, settings: Any) -> int:
     """Everything after the settings are known; `eval` comes here too."""
+    from unmask.lab.grading import Tools
     from unmask.lab.sweep.cost import estimate
     from unmask.lab.sweep.plan import plan
     from unmask.lab.sweep.run import check_graders
@@ -77,7 +78,7 @@ def run_settings(arguments: argparse.Namespace, settings: Any) -> int:
         for line in estimate(works, options.store):
             print(line)
         return 0
-    with tools_of(arguments, [work.bench for work in works]) as tools:
+    with Tools.of([work.bench for work in works], arguments.allow_unsandboxed) as tools:
         check_graders(works, tools)
         with progress() as bars:
             left = run_all(works, options, tools, bars)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from unmask.cli.importing import add_import
-from unmask.cli.lab_options import add_running, options_of, progress, tools_of
+from unmask.cli.lab_options import add_running, options_of, progress
 from unmask.cli.options import PRESET, add_options, read_options
 from unmask.decoding.options import OPTIONS
 from unmask.embedded import NAME
@@ -58,6 +58,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
 def run(arguments: argparse.Namespace) -> int:
     """Halve, then report on held-out examples."""
     from unmask.lab.benchmarks import benchmark
+    from unmask.lab.grading import Tools
     from unmask.lab.sweep.grid import Setting
     from unmask.lab.tune import candidates, split
     from unmask.lab.tune_run import Tuner
@@ -69,7 +70,8 @@ def run(arguments: argparse.Namespace) -> int:
     arguments.block = None
     usual = Setting(arguments.model, arguments.task, read_options(arguments), arguments.preset)
     options = options_of(arguments)
-    with tools_of(arguments, [benchmark(arguments.task)]) as tools, progress() as bars:
+    graders = Tools.of([benchmark(arguments.task)], arguments.allow_unsandboxed)
+    with graders as tools, progress() as bars:
         tuner = Tuner(usual, calibration, arguments.budget, options, tools, bars, print)
         if arguments.nfe is None:
             winner = tuner.by_area(grid)

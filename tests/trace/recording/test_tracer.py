@@ -30,8 +30,7 @@ def rounded(values):
         return np.asarray(values, dtype=np.float64).astype(np.float16).astype(np.float64)
 
 
-@pytest.mark.parametrize("text", rule_texts())
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("seed", "text"), [*enumerate(rule_texts())])
 def test_every_step_is_there_with_its_candidates_and_commitments(text, seed):
     model, request = anything(text, seed)
     data, steps = traced(model, request)
@@ -51,8 +50,7 @@ def test_every_step_is_there_with_its_candidates_and_commitments(text, seed):
         assert after.tolist() == step.tokens[0, : len(after)].tolist()
 
 
-@pytest.mark.parametrize("text", rule_texts())
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize(("seed", "text"), [*enumerate(rule_texts())])
 def test_the_numbers_are_the_rules_own_to_sixteen_bits_and_ranks_are_exact(text, seed):
     model, request = anything(text, seed)
     data, steps = traced(model, request)

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from unmask.errors import UnmaskError
 from unmask.lab.grading.verify import Verifier
 from unmask.lab.sandbox import Program, Verdict
+
+if TYPE_CHECKING:
+    from unmask.lab.benchmarks import Benchmark
 
 Judge = Callable[[Sequence[Program]], Iterable[tuple[int, Verdict]]]
 
@@ -18,6 +22,15 @@ class Tools:
 
     judge: Judge | None = None
     verifier: Verifier = field(default_factory=Verifier)
+
+    @classmethod
+    def of(cls, benchmarks: Iterable[Benchmark], allow_unsandboxed: bool = False) -> Tools:
+        """The tools of these benchmarks: a sandbox only if one of them runs code."""
+        if not any(each.runs_code for each in benchmarks):
+            return cls()
+        from unmask.lab.sandbox import Sandbox
+
+        return cls(Sandbox(allow_unsandboxed=allow_unsandboxed).judge_many)
 
     def __enter__(self) -> Tools:
         return self

@@ -16,7 +16,7 @@ from unmask.lab.sweep.decode import decode
 from unmask.lab.sweep.environment import environment
 from unmask.lab.sweep.grade import grade
 from unmask.lab.sweep.plan import Wanted, Work, planned, wanted_of
-from unmask.lab.sweep.run_options import LastModel, ProgressListener, RunOptions
+from unmask.lab.sweep.run_options import LastModel, ProgressListener, RunOptions, Silent
 from unmask.lab.sweep.store import AskedExample, Store
 from unmask.rules.plugins import import_parts
 
@@ -81,16 +81,6 @@ def _decode_here(
         decode(store, work, model, options.batch_size, tell, options.traces)
 
 
-class _Silent:
-    """A worker's progress is seen in the store."""
-
-    def begin(self, work: Work, done: int) -> None:
-        pass
-
-    def done(self, work: Work, count: int = 1) -> None:
-        pass
-
-
 def _worker(wanted: Wanted, options: RunOptions) -> None:
     """One process of several: it plans the same sweep and takes what is free of its examples."""
     if options.devices[0] == "cpu":
@@ -99,7 +89,7 @@ def _worker(wanted: Wanted, options: RunOptions) -> None:
         import_parts(name)
     works = planned(wanted, options.data)
     with Store(options.store) as store:
-        _decode_here(store, works, options, _Silent(), LastModel())
+        _decode_here(store, works, options, Silent(), LastModel())
 
 
 def _decode_in_workers(

@@ -24,6 +24,16 @@ class ProgressListener(Protocol):
         ...
 
 
+class Silent:
+    """Ignores the progress of a sweep."""
+
+    def begin(self, work: Work, done: int) -> None:
+        pass
+
+    def done(self, work: Work, count: int = 1) -> None:
+        pass
+
+
 @dataclass(frozen=True)
 class RunOptions:
     """How to run, which no result depends on."""
