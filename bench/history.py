@@ -18,7 +18,7 @@ from torch import Tensor
 
 from bench.measure import Bench, Column, Row, by_turns, main
 from unmask import Result, Rule, Settings, decode_steps, load, prompt_request
-from unmask.decoding.sparse import Likeliest, SparsePrevious
+from unmask.decoding.sparse import Likeliest
 from unmask.embedded.tasks import TASKS
 from unmask.kernels.reduce import Previous, reduce
 from unmask.models.denoiser import Denoiser
@@ -51,12 +51,13 @@ class Comparing:
         self.worst = 0.0
 
     def __call__(self, logits, previous, kl, uniform_start):  # type: ignore[no-untyped-def]
-        found = reduce(logits, previous, kl, uniform_start)
+        stats = reduce(logits, previous, kl, uniform_start)
         if previous is not None and self.before is not None:
-            true = reduce(logits, Previous(self.before, previous.slot), kl).kl_prev_cur
-            self.worst = max(self.worst, float((true - found.kl_prev_cur).max()))
+            true = reduce(logits, Previous(self.before, previous.slot), kl)
+            missing = vars(true)["kl_prev_cur"] - vars(stats)["kl_prev_cur"]
+            self.worst = max(self.worst, float(missing.max()))
         self.before = logits
-        return found
+        return stats
 
 
 def decoded(
@@ -84,10 +85,13 @@ def step_of(size: Size, keep: int | None) -> tuple[int, float]:
         taken = by_turns({"": lambda: reduce(now, Previous(before, slot), DIRECTION)}, size.rounds)
         return before.numel() * before.element_size(), min(taken[""])
     kept = Likeliest.of(before, keep, ())
-    bytes_kept = sum(part.numel() * part.element_size() for part in vars(kept).values())
+    bytes_kept = sum(
+        part.numel() * part.element_size()
+        for part in (kept.tokens, kept.kept, kept.rest, kept.least)
+    )
 
     def step() -> None:
-        reduce(now, SparsePrevious(kept, slot, ()), DIRECTION)
+        reduce(now, kept.previous(slot), DIRECTION)
         Likeliest.of(now, keep, ())
 
     return bytes_kept, min(by_turns({"": step}, size.rounds)[""])

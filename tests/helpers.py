@@ -17,7 +17,7 @@ from unmask.kernels.reduce import Previous, reduce
 from unmask.models.denoiser import Canvas, Hidden, ModelSpec
 from unmask.models.toys.lookup import LookupDenoiser
 from unmask.rules.registry import Kind, kinds, notation
-from unmask.rules.view import ABSENT, BOTH_KL, Progress, Scores, View
+from unmask.rules.view import BOTH_KL, Progress, Scores, View
 
 VOCABULARY, LENGTH, REACH = 12, 24, 3
 EOS, MASK = VOCABULARY - 2, VOCABULARY - 1
@@ -130,8 +130,7 @@ def widened(view: View, columns: int) -> View:
     """The same view with more columns beyond every row's own width."""
     padded = {
         name: pad(value, (0, 0, 0, columns) if value.ndim == 3 else (0, columns))
-        for name, value in vars(view).items()
-        if isinstance(value, Tensor) and value is not ABSENT
+        for name, value in view.tensors().items()
     }
     return replace(view, **padded)
 

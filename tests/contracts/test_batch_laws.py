@@ -102,7 +102,7 @@ def test_settings_mix_in_one_batch(prompts, seed, rules, blocks, policies, late)
         prompt_request(model.spec, prompt, 8, setting, seed + i)
         for i, (prompt, setting) in enumerate(zip(prompts, chosen, strict=True))
     ]
-    batch, found = Batch(model), {}
+    batch, results = Batch(model), {}
     for request in requests[late:]:
         batch.admit(request)
     order, waiting = [*range(late, 5), *range(late)], requests[:late]
@@ -110,7 +110,7 @@ def test_settings_mix_in_one_batch(prompts, seed, rules, blocks, policies, late)
         if waiting:
             batch.admit(waiting.pop(0))
         for step in batch.step():
-            found |= {result.key: result for result in step.finished}
+            results |= {result.key: result for result in step.finished}
     for key, index in enumerate(order):
         alone = Batch(model)
         alone.admit(requests[index])
@@ -118,7 +118,7 @@ def test_settings_mix_in_one_batch(prompts, seed, rules, blocks, policies, late)
         while len(alone):
             for step in alone.step():
                 single = next(iter(step.finished), None)
-        assert outcome(found[key]) == outcome(single)
+        assert outcome(results[key]) == outcome(single)
 
 
 def test_a_batch_size_of_one_is_the_same_too():

@@ -56,8 +56,8 @@ def test_columns_beyond_the_window_change_no_limit(limit, seed, columns):
     view, scores = random_view(seed), random_scores(seed)
     chosen = _chosen(view, seed)
     wide = Scores(pad(scores.key, (0, columns)), pad(scores.value, (0, columns)), True)
-    found = limit(widened(view, columns), wide, pad(chosen, (0, columns)))
-    assert torch.equal(found, pad(limit(view, scores, chosen), (0, columns)))
+    limited = limit(widened(view, columns), wide, pad(chosen, (0, columns)))
+    assert torch.equal(limited, pad(limit(view, scores, chosen), (0, columns)))
 
 
 @every_revoke

@@ -42,27 +42,27 @@ def test_rows_are_modulated_independently(modulate, seed):
 def test_columns_beyond_the_window_change_no_score(modulate, seed, columns):
     view, scores = random_view(seed), random_scores(seed)
     wide = Scores(pad(scores.key, (0, columns)), pad(scores.value, (0, columns)), True)
-    found = modulate(widened(view, columns), wide)
+    modulated = modulate(widened(view, columns), wide)
     narrow = modulate(view, scores)
     width = view.masked.shape[-1]
-    assert torch.equal(found.key[:, :width], narrow.key)
-    assert torch.equal(found.value[:, :width], narrow.value)
+    assert torch.equal(modulated.key[:, :width], narrow.key)
+    assert torch.equal(modulated.value[:, :width], narrow.value)
 
 
 @every_modulator
 @given(seed=SEEDS)
 def test_a_modulated_key_is_a_number(modulate, seed):
-    found = modulate(random_view(seed), random_scores(seed))
-    assert not found.key.isnan().any()
-    assert not found.value.isnan().any()
+    modulated = modulate(random_view(seed), random_scores(seed))
+    assert not modulated.key.isnan().any()
+    assert not modulated.value.isnan().any()
 
 
 @every_modulator
 @given(seed=SEEDS)
 def test_a_score_in_the_unit_interval_keeps_its_key_the_logarithm_of_its_value(modulate, seed):
-    found = modulate(random_view(seed), random_scores(seed))
-    assert found.logarithmic
-    torch.testing.assert_close(found.key.exp(), found.value, rtol=1e-12, atol=1e-300)
+    modulated = modulate(random_view(seed), random_scores(seed))
+    assert modulated.logarithmic
+    torch.testing.assert_close(modulated.key.exp(), modulated.value, rtol=1e-12, atol=1e-300)
 
 
 @pytest.mark.parametrize("kl", ["prev_cur", "cur_prev"])
@@ -71,9 +71,9 @@ def test_a_score_in_the_unit_interval_keeps_its_key_the_logarithm_of_its_value(m
 def test_swd_never_raises_a_score_that_is_not_negative(score, kl, seed, lam):
     view = random_view(seed)
     base = score(view)
-    found = Stability(lam, kl=kl)(view, base)
-    assert (found.value <= base.value).all()
-    assert (found.key <= base.key).all()
+    modulated = Stability(lam, kl=kl)(view, base)
+    assert (modulated.value <= base.value).all()
+    assert (modulated.key <= base.key).all()
 
 
 @pytest.mark.parametrize("form", ["additive", "signed"])
@@ -81,8 +81,8 @@ def test_swd_never_raises_a_score_that_is_not_negative(score, kl, seed, lam):
 def test_swd_never_raises_the_negative_entropy_unless_it_is_read_literally(form, seed, lam):
     view = random_view(seed)
     base = entropy(view)
-    found = Stability(lam, form=form)(view, base)
-    assert (found.value <= base.value + 1e-12).all()
+    modulated = Stability(lam, form=form)(view, base)
+    assert (modulated.value <= base.value + 1e-12).all()
 
 
 @given(seed=SEEDS, low=st.floats(0, 20), more=st.floats(0, 20))

@@ -17,8 +17,8 @@ every_score = pytest.mark.parametrize("score", SCORES.values(), ids=SCORES)
 
 
 def _scores(score, view):
-    found = score(view)
-    return found if isinstance(found, Scores) else Scores.plain(found)
+    result = score(view)
+    return result if isinstance(result, Scores) else Scores.plain(result)
 
 
 @every_score
@@ -44,7 +44,7 @@ def test_a_score_is_a_log_utility_of_at_most_zero(score, seed):
 @given(seed=SEEDS)
 def test_key_and_value_rank_alike(score, seed):
     view = random_view(seed)
-    found = _scores(score, view)
-    by_key = found.key.sort(descending=True, stable=True).indices
-    by_value = found.value.sort(descending=True, stable=True).indices
+    scores = _scores(score, view)
+    by_key = scores.key.sort(descending=True, stable=True).indices
+    by_value = scores.value.sort(descending=True, stable=True).indices
     assert torch.equal(by_key, by_value)

@@ -144,6 +144,6 @@ def test_history_is_kept_in_the_dtype_of_the_model():
     batch = Batch(model)
     batch.admit(prompt_request(SPEC, [1], 6, Settings(Rule.parse(SWD))))
     batch.step()
-    kept = next(iter(batch.groups.values())).history.last
+    kept = next(iter(batch.groups.values())).history.last.logits
     assert kept.dtype == torch.bfloat16
     assert kept.shape == (6, SPEC.vocab_size)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import unmask
 from tests.helpers import random_lookup
 from unmask import RequestError, Rule, Settings, decode, decode_many
-from unmask.decoding.sparse import Likeliest, SparsePrevious
+from unmask.decoding.sparse import Likeliest
 from unmask.kernels.common import CHUNK_ELEMENTS
 from unmask.kernels.reduce import Previous, reduce
 from unmask.rules.view import BOTH_KL
@@ -30,7 +30,7 @@ def logits_of(seed, rows=30, vocabulary=VOCABULARY, dtype=torch.float64, scale=3
 def sparsely(now, before, keep, kl=BOTH_KL, slot=None, uniform_start=False):
     slot = torch.arange(len(now)) if slot is None else slot
     kept = Likeliest.of(before, keep, (MASK,))
-    return reduce(now, SparsePrevious(kept, slot, (MASK,)), kl, uniform_start)
+    return reduce(now, kept.previous(slot), kl, uniform_start)
 
 
 def exactly(now, before, kl=BOTH_KL, slot=None, uniform_start=False):
@@ -62,7 +62,7 @@ def test_the_bound_is_reached_where_the_rest_stands_on_its_least_token():
     now = torch.tensor([[4.0, -3.0, 1.0, 1.0]], dtype=torch.float64)
     kl = frozenset({"prev_cur"})
     kept = Likeliest.of(before, 1, ())
-    found = reduce(now, SparsePrevious(kept, torch.zeros(1).long(), ()), kl)
+    found = reduce(now, kept.previous(torch.zeros(1).long()), kl)
     true = exactly(now, before, kl).kl_prev_cur
     assert float(true - found.kl_prev_cur) > 0.05
     torch.testing.assert_close(found.kl_prev_cur + found.kl_error, true)
@@ -178,8 +178,8 @@ def test_the_logits_of_the_last_forward_are_let_go():
 @pytest.mark.parametrize(
     ("rule", "history", "line"),
     [
-        (SWD, 0, "history must keep >= 1 token, or be left out to keep all, got 0"),
-        (SWD, 1.5, "history must be a whole number, got 1.5"),
+        (SWD, 0, "history must be a whole number >= 1, got 0"),
+        (SWD, 1.5, "history must be a whole number >= 1, got 1.5"),
         (f"{SWD} | revoke(1)", 8, "revoke compares with all logits at commit"),
     ],
 )

@@ -13,7 +13,7 @@ from tests.helpers import MASK, VOCABULARY, canvas_of, logits_of, random_lookup,
 from unmask import infill
 from unmask.errors import UnmaskError
 from unmask.integrations.block_options import BlockOptions
-from unmask.integrations.blocks import Blocks, Seat
+from unmask.integrations.blocks import Blocks, BlockState
 
 WIDTH = 12
 SWD = "confidence | swd(5) | top(1)"
@@ -28,11 +28,11 @@ def blocks_of(count, seed):
 
 
 class Host:
-    """Holds blocks and their seats; one buffer of logits for all of its forwards."""
+    """Holds blocks and their states; one buffer of logits for all of its forwards."""
 
     def __init__(self, blocks, model, **options):
         self.now = [list(block) for block in blocks]
-        self.seats = [Seat() for _ in blocks]
+        self.states = [BlockState() for _ in blocks]
         self.forwards = [0] * len(blocks)
         self.model, self.blocks = model, Blocks(BlockOptions.read(options), MASK, "a host's model")
         self.buffer = torch.zeros(len(blocks), WIDTH, VOCABULARY)
@@ -42,7 +42,9 @@ class Host:
         tokens = torch.tensor([self.now[i] for i in chosen])
         logits = self.buffer.fill_(torch.nan)[: len(chosen)]
         logits.copy_(logits_of(self.model, canvas_of(*tokens.tolist())))
-        after = self.blocks.step(tokens, logits, [self.seats[i] for i in chosen], [0] * len(chosen))
+        after = self.blocks.step(
+            tokens, logits, [self.states[i] for i in chosen], [0] * len(chosen)
+        )
         for i, block in zip(chosen, after.tolist(), strict=True):
             self.now[i] = block
             self.forwards[i] += 1
@@ -66,25 +68,25 @@ def test_blocks_in_any_company_and_order_are_decided_as_if_alone(rule):
 def test_blocks_that_stay_together_stay_one_group_and_nothing_is_copied():
     host = Host(blocks_of(3, 1), random_lookup(1, length=WIDTH), rule=SWD)
     host.round([0, 1, 2])
-    group, kept = host.seats[0].rows, host.seats[0].rows.history.last
-    assert all(seat.rows is group for seat in host.seats)
+    group, kept = host.states[0].rows, host.states[0].rows.history.last
+    assert all(state.rows is group for state in host.states)
     host.round([2, 0, 1])
-    assert host.seats[0].rows is group
+    assert host.states[0].rows is group
     assert group.history.last is not kept
     host.round([0, 2])
-    assert host.seats[0].rows is host.seats[2].rows is not group
-    assert host.seats[1].rows is group
+    assert host.states[0].rows is host.states[2].rows is not group
+    assert host.states[1].rows is group
 
 
 def test_what_a_request_remembers_goes_with_it():
     host = Host(blocks_of(2, 2), random_lookup(2, length=WIDTH), rule=SWD)
     host.round([0])
     host.round([1])
-    held = weakref.ref(host.seats[1].rows.history.last)
-    host.seats[1] = Seat()  # the host gave the request up
+    held = weakref.ref(host.states[1].rows.history.last)
+    host.states[1] = BlockState()  # the host gave the request up
     gc.collect()
     assert held() is None
-    assert host.seats[0].rows.history.last is not None
+    assert host.states[0].rows.history.last is not None
 
 
 def test_a_block_is_not_confused_with_the_one_before_it():
@@ -103,10 +105,10 @@ def test_broken_logits_are_named():
     host = Host([[MASK] * WIDTH], random_lookup(4, length=WIDTH), rule=SWD)
     broken = torch.full((1, WIDTH, VOCABULARY), torch.nan)
     with pytest.raises(UnmaskError, match="a host's model gave NaN"):
-        host.blocks.step(torch.tensor(host.now), broken, host.seats, [0])
+        host.blocks.step(torch.tensor(host.now), broken, host.states, [0])
 
 
 def test_a_mask_outside_the_vocabulary_is_named():
     host = Host([[MASK] * WIDTH], random_lookup(4, length=WIDTH), rule=SWD)
     with pytest.raises(UnmaskError, match="lies outside the vocabulary"):
-        host.blocks.step(torch.tensor(host.now), torch.zeros(1, WIDTH, MASK), host.seats, [0])
+        host.blocks.step(torch.tensor(host.now), torch.zeros(1, WIDTH, MASK), host.states, [0])

@@ -6,7 +6,7 @@ import math
 
 import torch
 
-from unmask.kernels.common import NO_HISTORY, UNIFORM, Rows
+from unmask.kernels.common import NO_HISTORY, UNIFORM, ReduceInput
 from unmask.rules.view import BOTH_KL
 
 INF = math.inf
@@ -58,7 +58,7 @@ def example(pattern, size, dtype, rows=5):
     """Rows with a history in another order, one without, and one that starts from uniform."""
     now, past = pattern(0, rows, size, dtype), pattern(1, rows, size, dtype)
     slot = torch.tensor([2, 0, NO_HISTORY, UNIFORM, 4])
-    return Rows(now, past, slot, kl=BOTH_KL, uniform=True)
+    return ReduceInput(now, past, slot, kl=BOTH_KL, uniform=True)
 
 
 def expected(rows):

@@ -52,7 +52,7 @@ def test_without_the_native_kernel_plain_pytorch_serves():
 
 @pytest.mark.usefixtures("without_native")
 def test_a_kernel_that_was_asked_for_and_is_not_there_is_an_error():
-    with pytest.raises(UnmaskError, match="'native' cannot serve here: it was not built"):
+    with pytest.raises(UnmaskError, match="'native' cannot be used here: it was not built"):
         use("native")
 
 
@@ -123,5 +123,5 @@ def test_float64_is_left_to_plain_pytorch(name):
 
 
 def test_rows_of_unequal_length_are_not_compared():
-    with pytest.raises(ValueError, match="rows of 3 and of 4 tokens"):
+    with pytest.raises(ValueError, match="rows of 3 tokens cannot be compared with rows of 4"):
         divergence(torch.zeros(1, 3), torch.zeros(1, 4))

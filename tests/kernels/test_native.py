@@ -19,7 +19,7 @@ from tests.kernels.oddities import (
 )
 from unmask.kernels import missing, native
 from unmask.kernels.check import DTYPES
-from unmask.kernels.common import Rows, Unavailable
+from unmask.kernels.common import ReduceInput, Unavailable
 from unmask.rules.view import BOTH_KL
 
 built = pytest.mark.skipif(missing("native") is not None, reason=str(missing("native")))
@@ -61,7 +61,7 @@ def test_the_number_of_threads_does_not_change_a_bit(threads):
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
 def test_a_narrow_dtype_has_the_bits_of_the_same_numbers_in_float32(dtype):
     rows = example(plain, 3000, dtype)
-    wide = Rows(rows.now.float(), rows.past.float(), rows.slot, kl=BOTH_KL)
+    wide = ReduceInput(rows.now.float(), rows.past.float(), rows.slot, kl=BOTH_KL)
     narrow, wide = native.reduce_rows(rows), native.reduce_rows(wide)
     for name in ("token", *STATS):
         assert torch.equal(getattr(narrow, name), getattr(wide, name))
@@ -72,7 +72,9 @@ def test_every_float16_is_read_as_the_number_that_it_is():
     numbers = torch.arange(-(2**15), 2**15, dtype=torch.int32).to(torch.int16).view(torch.float16)
     numbers = numbers[numbers.isfinite()]
     pairs = torch.stack([numbers, torch.zeros_like(numbers)], -1)
-    found = native.reduce_rows(Rows(pairs, tokens=torch.zeros(len(pairs), dtype=torch.int64)))
+    found = native.reduce_rows(
+        ReduceInput(pairs, tokens=torch.zeros(len(pairs), dtype=torch.int64))
+    )
     torch.testing.assert_close(
         found.confidence, pairs.double().softmax(-1)[:, 0], rtol=1e-6, atol=0
     )
@@ -84,7 +86,7 @@ def test_the_exponential_is_right_over_its_whole_range():
     pairs = torch.stack([torch.zeros_like(depths), depths], -1)
     token = torch.ones(len(pairs), dtype=torch.int64)
     past = torch.tensor([[0.0, -200.0]])  # KL(past || now) is then the log of the sum, 1 + exp(z)
-    found = native.reduce_rows(Rows(pairs, past, torch.zeros_like(token), token, BOTH_KL))
+    found = native.reduce_rows(ReduceInput(pairs, past, torch.zeros_like(token), token, BOTH_KL))
     wanted = pairs.double().logsumexp(-1)
     torch.testing.assert_close(found.kl_prev_cur, wanted, rtol=0, atol=1.5e-7)
     torch.testing.assert_close(found.entropy, _entropy(pairs), rtol=3e-7, atol=3e-7)
@@ -98,9 +100,12 @@ def _entropy(logits):
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        (Rows(torch.zeros(2, 3), torch.zeros(2, 3), torch.tensor([0, 2])), "slot 2 is not below 2"),
-        (Rows(torch.zeros(2, 3), None, torch.tensor([0, -1])), "slot 0 is not below 0"),
-        (Rows(torch.zeros(1, 3), tokens=torch.tensor([3])), "token 3 is not below 3"),
+        (
+            ReduceInput(torch.zeros(2, 3), torch.zeros(2, 3), torch.tensor([0, 2])),
+            "slot 2 is not below 2",
+        ),
+        (ReduceInput(torch.zeros(2, 3), None, torch.tensor([0, -1])), "slot 0 is not below 0"),
+        (ReduceInput(torch.zeros(1, 3), tokens=torch.tensor([3])), "token 3 is not below 3"),
     ],
     ids=["slot", "no past", "token"],
 )
@@ -140,5 +145,7 @@ def test_the_library_depends_on_nothing_of_torch():
 
 @built
 def test_float64_is_not_its_business():
-    assert not native.serves(Rows(random_logits(0, 1, 4, torch.float64)))
-    assert not native.serves(Rows(torch.zeros(1, 4), torch.zeros(1, 4, dtype=torch.bfloat16)))
+    assert not native.serves(ReduceInput(random_logits(0, 1, 4, torch.float64)))
+    assert not native.serves(
+        ReduceInput(torch.zeros(1, 4), torch.zeros(1, 4, dtype=torch.bfloat16))
+    )

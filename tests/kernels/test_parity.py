@@ -19,7 +19,7 @@ from tests.kernels.oddities import (
 )
 from unmask.kernels import reduce_rows
 from unmask.kernels.check import DTYPES
-from unmask.kernels.common import Rows
+from unmask.kernels.common import ReduceInput
 from unmask.rules.view import BOTH_KL
 
 pytestmark = [
@@ -40,16 +40,16 @@ def test_the_statistics_are_those_of_float64(pattern, size, dtype):
 def test_a_shift_of_all_logits_changes_nothing(seed, shift):
     now, past = random_logits(seed, 3, 50), random_logits(seed + 1, 3, 50)
     slot = torch.arange(3)
-    moved = reduce_rows(Rows(now + shift, past - shift, slot, kl=BOTH_KL))
-    still = reduce_rows(Rows(now, past, slot, kl=BOTH_KL))
+    moved = reduce_rows(ReduceInput(now + shift, past - shift, slot, kl=BOTH_KL))
+    still = reduce_rows(ReduceInput(now, past, slot, kl=BOTH_KL))
     for name in STATS:
         torch.testing.assert_close(getattr(moved, name), getattr(still, name), rtol=0, atol=2e-4)
 
 
 @given(seed=st.integers(0, 2**16))
 def test_the_statistics_stay_in_their_ranges(seed):
-    rows = Rows(random_logits(seed, 4, 33), random_logits(seed + 1, 4, 33), torch.arange(4))
-    found = reduce_rows(Rows(rows.now, rows.past, rows.slot, kl=BOTH_KL))
+    rows = ReduceInput(random_logits(seed, 4, 33), random_logits(seed + 1, 4, 33), torch.arange(4))
+    found = reduce_rows(ReduceInput(rows.now, rows.past, rows.slot, kl=BOTH_KL))
     assert ((found.confidence > 0) & (found.confidence <= 1)).all()
     assert ((found.margin >= 0) & (found.margin <= found.confidence)).all()
     assert (found.entropy >= 0).all()
@@ -65,7 +65,7 @@ def test_a_row_has_the_same_bits_alone_and_among_others(size, dtype):
     for row in range(len(rows.now)):
         mine = slice(row, row + 1)
         alone = reduce_rows(
-            Rows(rows.now[mine], rows.past, rows.slot[mine], kl=BOTH_KL, uniform=True)
+            ReduceInput(rows.now[mine], rows.past, rows.slot[mine], kl=BOTH_KL, uniform=True)
         )
         for name in ("token", *STATS):
             assert torch.equal(getattr(alone, name), getattr(whole, name)[mine])
@@ -76,7 +76,7 @@ def test_a_row_has_the_same_bits_alone_and_among_others(size, dtype):
 def test_one_broken_logit_spoils_its_row_only(broken, place):
     now = random_logits(0, 3, 4097)
     now[1, place] = broken
-    found = reduce_rows(Rows(now, now, torch.arange(3), kl=BOTH_KL))
+    found = reduce_rows(ReduceInput(now, now, torch.arange(3), kl=BOTH_KL))
     for name in STATS:
         assert getattr(found, name).isnan().tolist() == [False, True, False]
 
@@ -84,7 +84,7 @@ def test_one_broken_logit_spoils_its_row_only(broken, place):
 def test_a_broken_past_spoils_the_divergence_only():
     now, past = random_logits(0, 3, 100), random_logits(1, 3, 100)
     past[0, 5], past[1] = float("nan"), -INF
-    found = reduce_rows(Rows(now, past, torch.arange(3), kl=BOTH_KL))
+    found = reduce_rows(ReduceInput(now, past, torch.arange(3), kl=BOTH_KL))
     assert found.kl_prev_cur.isnan().tolist() == [True, True, False]
     assert found.kl_cur_prev.isnan().tolist() == [True, True, False]
     assert not found.confidence.isnan().any()
@@ -95,7 +95,7 @@ def test_a_forbidden_token_that_weighs_nothing_is_no_infinite_divergence(size):
     now, past = torch.zeros(1, size), torch.zeros(1, size)
     now[0, 1] = -INF
     past[0, 1], past[0, -1] = 10.0, 300.0  # allowed at first sight; then 300 turns up
-    found = reduce_rows(Rows(now, past, torch.arange(1), kl=BOTH_KL))
+    found = reduce_rows(ReduceInput(now, past, torch.arange(1), kl=BOTH_KL))
     assert found.kl_prev_cur.isfinite().all()
 
 
@@ -103,7 +103,7 @@ def test_a_forbidden_token_that_weighs_nothing_is_no_infinite_divergence(size):
 def test_a_part_that_only_one_side_suppresses_is_an_infinite_divergence(size):
     now, past = torch.zeros(1, size), torch.zeros(1, size)
     now[0, : size // 2] = -INF
-    found = reduce_rows(Rows(now, past, torch.arange(1), kl=BOTH_KL))
+    found = reduce_rows(ReduceInput(now, past, torch.arange(1), kl=BOTH_KL))
     assert found.kl_prev_cur.tolist() == [INF]
     assert found.kl_cur_prev.tolist() == pytest.approx([torch.tensor(2.0).log().item()], rel=1e-5)
 
@@ -113,8 +113,8 @@ def test_rows_may_lie_apart_and_tokens_too():
     kept = wide[::2, 20:70]
     turned = wide.T.contiguous().T[::2, 20:70]
     slot = torch.tensor([2, 1, 0])
-    found = reduce_rows(Rows(kept, turned, slot, kl=BOTH_KL))
-    wanted = reduce_rows(Rows(kept.contiguous(), kept.contiguous(), slot, kl=BOTH_KL))
+    found = reduce_rows(ReduceInput(kept, turned, slot, kl=BOTH_KL))
+    wanted = reduce_rows(ReduceInput(kept.contiguous(), kept.contiguous(), slot, kl=BOTH_KL))
     for name in ("token", *STATS):
         assert torch.equal(getattr(found, name), getattr(wanted, name))
 
@@ -123,7 +123,7 @@ def test_the_lowest_of_tied_tokens_wins_wherever_they_are():
     now = torch.zeros(4, 9000)
     for row, places in enumerate([(0, 8999), (4095, 4096), (2047, 2048, 17), (8998, 8999)]):
         now[row, list(places)] = 1.0
-    found = reduce_rows(Rows(now))
+    found = reduce_rows(ReduceInput(now))
     assert found.token.tolist() == [0, 4095, 17, 8998]
     assert found.margin.tolist() == [0.0] * 4
 
@@ -132,6 +132,6 @@ def test_logits_of_a_lowest_float_are_as_good_as_suppressed():
     now = random_logits(0, 2, 50)
     now[:, 10:20] = torch.finfo(torch.float32).min
     cut = torch.cat([now[:, :10], now[:, 20:]], -1)
-    found, wanted = reduce_rows(Rows(now)), reduce_rows(Rows(cut))
+    found, wanted = reduce_rows(ReduceInput(now)), reduce_rows(ReduceInput(cut))
     torch.testing.assert_close(found.entropy, wanted.entropy, rtol=1e-6, atol=1e-6)
     torch.testing.assert_close(found.confidence, wanted.confidence, rtol=1e-6, atol=1e-6)

@@ -12,7 +12,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import unmask.kernels.common as module
 from unmask.kernels.reduce import Previous, divergence, reduce
-from unmask.rules.view import ABSENT, BOTH_KL
+from unmask.rules.view import BOTH_KL
 
 INF = math.inf
 HUGE = 151_936  # Dream's vocabulary
@@ -89,7 +89,7 @@ def test_one_direction_alone_is_the_same_as_both(kl):
 
 def test_a_divergence_that_nobody_asked_for_is_absent():
     stats = reduce(random_logits(0), before(random_logits(1)), frozenset({"prev_cur"}))
-    assert stats.kl_cur_prev is ABSENT
+    assert stats.kl_cur_prev is None
 
 
 def test_statistics_are_float64_whatever_the_logits():

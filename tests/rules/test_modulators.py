@@ -19,9 +19,9 @@ from unmask.rules.stability import Stability
 
 def test_position_calibration_without_a_table_weighs_the_place_alone():
     view = hand_view([0.9, 0.9, 0.9])
-    found = PositionCalibration(0.25)(view, confidence(view))
+    scores = PositionCalibration(0.25)(view, confidence(view))
     wanted = [0.9, 0.9 * math.exp(-0.25), 0.9 * math.exp(-0.5)]
-    assert found.value[0].tolist() == pytest.approx(wanted)
+    assert scores.value[0].tolist() == pytest.approx(wanted)
 
 
 @pytest.mark.parametrize("kind", ["list", "object", "npy"])
@@ -35,18 +35,18 @@ def test_position_calibration_prefers_rare_tokens(tmp_path, kind):
         named = {"frequencies": frequencies, "from": "a test"}
         file.write_text(json.dumps(frequencies if kind == "list" else named))
     view = hand_view([0.9, 0.9], token=torch.tensor([[0, 2]]))
-    found = PositionCalibration(0.0, background=str(file))(view, confidence(view))
+    scores = PositionCalibration(0.0, background=str(file))(view, confidence(view))
     wanted = [-0.9 * math.log(0.5), -0.9 * math.log(0.25)]
-    assert found.value[0].tolist() == pytest.approx(wanted, rel=1e-6)
+    assert scores.value[0].tolist() == pytest.approx(wanted, rel=1e-6)
 
 
 def test_position_calibration_is_clipped_at_alpha(tmp_path):
     file = tmp_path / "frequencies.json"
     file.write_text("[0.0, 1.0]")
     view = hand_view([0.9, 0.9], token=torch.tensor([[0, 1]]))
-    found = PositionCalibration(0.0, 2.0, str(file))(view, confidence(view))
-    assert found.value[0, 0] == 2.0
-    assert found.value[0, 1] == pytest.approx(0.0, abs=1e-8)
+    scores = PositionCalibration(0.0, 2.0, str(file))(view, confidence(view))
+    assert scores.value[0, 0] == 2.0
+    assert scores.value[0, 1] == pytest.approx(0.0, abs=1e-8)
 
 
 def test_position_calibration_commutes_with_stability_where_values_underflow():
@@ -126,35 +126,35 @@ def _by_hand(fixed, here, length, sigma):
 
 def test_certainty_is_the_share_of_a_gaussian_on_fixed_tokens():
     view = _placed([1, 0, 0, 0], [0, 1, 1, 1])
-    found = Certainty(2.0).density(view)[0].tolist()
+    density = Certainty(2.0).density(view)[0].tolist()
     fixed = [-4, -3, -2, -1, 0]  # the answer's own length to the left, and the first token
-    assert found == pytest.approx([_by_hand(fixed, i, 4, 2.0) for i in range(4)])
+    assert density == pytest.approx([_by_hand(fixed, i, 4, 2.0) for i in range(4)])
 
 
 def test_certainty_surrounds_the_answer_once_its_last_token_is_fixed():
     view = _placed([1, 0, 0, 1], [0, 1, 1, 0])
-    found = Certainty(2.0).density(view)[0].tolist()
+    density = Certainty(2.0).density(view)[0].tolist()
     fixed = [-4, -3, -2, -1, 0, 3, 4, 5, 6, 7]
-    assert found == pytest.approx([_by_hand(fixed, i, 4, 2.0) for i in range(4)])
+    assert density == pytest.approx([_by_hand(fixed, i, 4, 2.0) for i in range(4)])
 
 
 def test_certainty_counts_a_block_from_its_place_in_the_answer():
     view = _placed([1, 1, 0, 0], [1, 1], offset=2)
-    found = Certainty(2.0).density(view)[0].tolist()
+    density = Certainty(2.0).density(view)[0].tolist()
     fixed = [-4, -3, -2, -1, 0, 1]
-    assert found == pytest.approx([_by_hand(fixed, i, 4, 2.0) for i in (2, 3)])
+    assert density == pytest.approx([_by_hand(fixed, i, 4, 2.0) for i in (2, 3)])
 
 
 def test_certainty_multiplies_the_score():
     view = _placed([1, 0, 0, 0], [0, 1, 1, 1])
-    found = Certainty(2.0)(view, confidence(view))
-    torch.testing.assert_close(found.value, 0.5 * Certainty(2.0).density(view))
+    scores = Certainty(2.0)(view, confidence(view))
+    torch.testing.assert_close(scores.value, 0.5 * Certainty(2.0).density(view))
 
 
 def test_certainty_lowers_the_negative_entropy_by_the_logarithm():
     view = _placed([1, 0, 0, 0], [0, 1, 1, 1])
-    found = Certainty(2.0)(view, Scores.plain(table([-1.0] * 4)))
-    torch.testing.assert_close(found.key, -1 + Certainty(2.0).density(view).log())
+    scores = Certainty(2.0)(view, Scores.plain(table([-1.0] * 4)))
+    torch.testing.assert_close(scores.key, -1 + Certainty(2.0).density(view).log())
 
 
 @pytest.mark.parametrize(

@@ -53,8 +53,8 @@ def test_the_entropy_bound_takes_its_maximum_row_by_row():
     view = hand_view([0.9, 0.8], entropy=table([0.25, 0.5]))
     both = replace(view, masked=bits([1, 1], [1, 1]), raw_entropy=table([0.25, 0.5], [9.0, 9.0]))
     scores = Scores.log_of(table([0.9, 0.8], [0.9, 0.8]))
-    found = EntropyBound(0.25)(both, scores)
-    assert found.tolist() == [[True, True], [True, False]]
+    taken = EntropyBound(0.25)(both, scores)
+    assert taken.tolist() == [[True, True], [True, False]]
 
 
 def test_the_budget_spends_instability_best_first():

@@ -165,9 +165,9 @@ def test_the_drift_has_two_directions():
 @pytest.mark.parametrize("block", [None, 6])
 def test_a_budget_of_steps_holds_with_revocation(steps, block):
     model = fickle()
-    found = run(model, "confidence | top(1) | revoke(0.01, times=3)", 6, block=block, steps=steps)
-    assert len(found) <= steps
-    assert model.spec.mask_id not in found[-1].finished[0].canvas.tolist()
+    decoded = run(model, "confidence | top(1) | revoke(0.01, times=3)", 6, block=block, steps=steps)
+    assert len(decoded) <= steps
+    assert model.spec.mask_id not in decoded[-1].finished[0].canvas.tolist()
 
 
 def test_an_earlier_block_stays_as_it_is():

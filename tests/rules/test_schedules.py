@@ -14,12 +14,12 @@ def counts(select, masks, windows=1):
     """How many positions a timetable takes in each step until none is left."""
     view = hand_view([0.5] * masks)
     windows = torch.tensor([windows])
-    scores, found, step = Scores.log_of(view.confidence), [], 0
+    scores, taken, step = Scores.log_of(view.confidence), [], 0
     while view.masked.any():
         chosen = select(at_step(view, step, num_windows=windows), scores)
-        found.append(int(chosen.sum()))
+        taken.append(int(chosen.sum()))
         view, step = view.among(view.masked & ~chosen), step + 1
-    return found
+    return taken
 
 
 @pytest.mark.parametrize(

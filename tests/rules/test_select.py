@@ -39,8 +39,8 @@ def test_a_key_of_minus_infinity_is_the_last_candidate_and_not_out():
 
 def test_first_in_takes_a_number_for_each_row():
     order = torch.tensor([[2, 1, 0], [0, 1, 2]])
-    found = first_in(order, torch.tensor([1, 2]), bits([1, 1, 1], [1, 1, 1]))
-    assert found.tolist() == [[False, False, True], [True, True, False]]
+    taken = first_in(order, torch.tensor([1, 2]), bits([1, 1, 1], [1, 1, 1]))
+    assert taken.tolist() == [[False, False, True], [True, True, False]]
 
 
 def test_first_in_never_leaves_the_candidates():

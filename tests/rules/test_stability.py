@@ -45,14 +45,14 @@ def test_the_base_score_is_kept_beside_the_modulated_one():
 
 def test_the_default_direction_is_from_the_previous_to_the_current():
     view = hand_view([0.9], kl_prev_cur=table([1.0]), kl_cur_prev=table([3.0]))
-    found = Stability(2)(view, confidence(view))
-    assert float(found.key) == pytest.approx(math.log(0.9) - 2)
+    scores = Stability(2)(view, confidence(view))
+    assert float(scores.key) == pytest.approx(math.log(0.9) - 2)
 
 
 def test_the_other_direction_has_a_name():
     view = hand_view([0.9], kl_prev_cur=table([1.0]), kl_cur_prev=table([3.0]))
-    found = Stability(2, kl="cur_prev")(view, confidence(view))
-    assert float(found.key) == pytest.approx(math.log(0.9) - 6)
+    scores = Stability(2, kl="cur_prev")(view, confidence(view))
+    assert float(scores.key) == pytest.approx(math.log(0.9) - 6)
 
 
 def test_each_direction_asks_for_itself_alone():
@@ -69,22 +69,22 @@ def _entropy_keys(form, lam=1.0):
 
 
 def test_the_additive_form_subtracts():
-    found = _entropy_keys("additive")
-    assert found.value[0].tolist() == pytest.approx([-0.6, -0.7])
-    assert found.key.tolist() == found.value.tolist()
+    scores = _entropy_keys("additive")
+    assert scores.value[0].tolist() == pytest.approx([-0.6, -0.7])
+    assert scores.key.tolist() == scores.value.tolist()
 
 
 def test_the_signed_form_multiplies_by_the_growing_exponential():
-    found = _entropy_keys("signed")
-    assert found.value[0].tolist() == pytest.approx([-0.5 * math.exp(0.1), -0.4 * math.exp(0.3)])
-    assert found.key[0].tolist() == pytest.approx([-math.log(0.5) - 0.1, -math.log(0.4) - 0.3])
+    scores = _entropy_keys("signed")
+    assert scores.value[0].tolist() == pytest.approx([-0.5 * math.exp(0.1), -0.4 * math.exp(0.3)])
+    assert scores.key[0].tolist() == pytest.approx([-math.log(0.5) - 0.1, -math.log(0.4) - 0.3])
 
 
 def test_the_literal_form_is_the_equation_as_printed_and_rewards_instability():
     with pytest.warns(UserWarning, match="rewards instability"):
-        found = _entropy_keys("literal")
-    assert found.value[0].tolist() == pytest.approx([-0.5 * math.exp(-0.1), -0.4 * math.exp(-0.3)])
-    assert (found.value > table([-0.5, -0.4])).all()
+        scores = _entropy_keys("literal")
+    assert scores.value[0].tolist() == pytest.approx([-0.5 * math.exp(-0.1), -0.4 * math.exp(-0.3)])
+    assert (scores.value > table([-0.5, -0.4])).all()
 
 
 def test_the_literal_form_warns_when_it_is_read_from_text():
@@ -103,21 +103,21 @@ def test_the_forms_are_one_for_a_score_in_the_unit_interval(form):
     view = hand_view([0.9, 0.8], kl_prev_cur=table([0.607, 0.393]))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = Stability(1, form=form)(view, confidence(view))
-    assert torch.equal(found.key, Stability(1)(view, confidence(view)).key)
+        scores = Stability(1, form=form)(view, confidence(view))
+    assert torch.equal(scores.key, Stability(1)(view, confidence(view)).key)
 
 
 def test_the_signed_form_ranks_a_certain_position_first_whatever_it_did():
     view = hand_view([1.0, 0.9], entropy=table([0.0, 0.1]), kl_prev_cur=table([math.inf, 0.0]))
-    found = Stability(5, form="signed")(view, entropy(view))
-    assert found.key[0, 0] == math.inf
-    assert not found.value.isnan().any()
+    scores = Stability(5, form="signed")(view, entropy(view))
+    assert scores.key[0, 0] == math.inf
+    assert not scores.value.isnan().any()
 
 
 def test_the_signed_form_ranks_where_its_values_overflow():
     view = hand_view([0.5, 0.5], entropy=table([1.0, 1.0]), kl_prev_cur=table([1000.0, 900.0]))
-    found = Stability(1, form="signed")(view, entropy(view))
-    assert places(found.key > found.key.amin(-1, keepdim=True)) == [1]
+    scores = Stability(1, form="signed")(view, entropy(view))
+    assert places(scores.key > scores.key.amin(-1, keepdim=True)) == [1]
 
 
 def test_a_strong_lam_ranks_large_instabilities_without_ties():

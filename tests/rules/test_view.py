@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from tests.helpers import bits, hand_view, random_view, table
-from unmask import Needs, Scores
-from unmask.rules.view import ABSENT, BOTH_KL
+from unmask import Needs, RuleError, Scores
+from unmask.rules.view import BOTH_KL
 
 INF = math.inf
 
@@ -25,7 +25,7 @@ def test_a_row_of_a_view_is_a_view_of_one_row():
 
 
 def test_a_field_that_is_absent_stays_absent_in_a_row():
-    assert hand_view([0.5]).row(0).trail is ABSENT
+    assert hand_view([0.5]).row(0).trail is None
 
 
 def test_other_candidates_change_nothing_else():
@@ -41,10 +41,12 @@ def test_instability_is_read_in_the_asked_direction():
     assert float(view.instability("cur_prev")) == 2.0
 
 
-def test_reading_an_undeclared_direction_is_our_own_bug():
-    view = hand_view([0.5], kl_prev_cur=ABSENT)
-    with pytest.raises(AssertionError, match="without declaring it"):
+def test_reading_an_undeclared_direction_says_what_to_declare():
+    view = hand_view([0.5], kl_prev_cur=None)
+    with pytest.raises(RuleError, match="reads kl_prev_cur of the view without declaring it"):
         view.instability("prev_cur")
+    with pytest.raises(RuleError, match="set the part's `needs`"):
+        view.declared("trail")
 
 
 def test_needs_add_up():
@@ -104,18 +106,18 @@ def test_an_infinite_penalty_is_the_lowest_key_and_no_nan():
 @pytest.mark.parametrize("scores", [Scores.log_of, Scores.plain], ids=["log", "plain"])
 def test_deferred_positions_rank_last_and_the_rightmost_of_them_first(scores):
     value = table([0.9, 0.0, 0.8, 0.7])
-    found = scores(value).putting_last(bits([1, 0, 0, 1]))
-    assert found.key[0].sort(descending=True).indices.tolist() == [2, 1, 3, 0]
+    ranked = scores(value).putting_last(bits([1, 0, 0, 1]))
+    assert ranked.key[0].sort(descending=True).indices.tolist() == [2, 1, 3, 0]
 
 
 def test_deferred_positions_pass_no_threshold():
-    found = Scores.log_of(table([0.9, 0.8])).putting_last(bits([1, 0]))
-    assert found.value.tolist() == [[0.0, 0.8]]
+    ranked = Scores.log_of(table([0.9, 0.8])).putting_last(bits([1, 0]))
+    assert ranked.value.tolist() == [[0.0, 0.8]]
     plain = Scores.plain(table([-0.1, -0.2])).putting_last(bits([1, 0]))
     assert plain.value[0, 0] < -1e300
     assert plain.value[0, 1] == -0.2
 
 
 def test_a_key_of_minus_infinity_still_ranks_before_the_deferred():
-    found = Scores.log_of(table([0.0, 0.9])).putting_last(bits([0, 1]))
-    assert found.key[0, 0] > found.key[0, 1]
+    ranked = Scores.log_of(table([0.0, 0.9])).putting_last(bits([0, 1]))
+    assert ranked.key[0, 0] > ranked.key[0, 1]

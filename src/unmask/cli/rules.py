@@ -1,4 +1,4 @@
-"""`unmask rules`: every part of the notation, or one rule in words."""
+"""`unmask rules`: lists every part of the notation, or explains one rule."""
 
 from __future__ import annotations
 
@@ -24,18 +24,21 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     command = subparsers.add_parser(
         "rules",
         help="list every part of the rule notation, or explain one rule in words",
-        description="Without RULE: every part with its formula, source and defaults, and the "
-        "named recipes. With RULE: what it does, in words; braces give a sweep.",
+        description="Without RULE, lists every part with its formula, source and defaults, and the "
+        "named recipes. With RULE, explains in words what the rule does in each step; a RULE with "
+        "braces is a sweep, and all of its rules are explained.",
         epilog="example: unmask rules 'confidence | swd(5) | eb(0.1)'",
     )
-    command.add_argument("rule", nargs="?", metavar="RULE", help="a rule, a sweep or a recipe")
+    command.add_argument(
+        "rule", nargs="?", metavar="RULE", help="a rule, a sweep or the name of a recipe"
+    )
     add_import(command)
     command.add_argument("--json", action="store_true", help="print JSON")
     command.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """List or explain."""
+    """List every part, or explain the given rule."""
     if arguments.rule is None:
         print(_table_json() if arguments.json else "\n".join(_table()))
     elif arguments.json:

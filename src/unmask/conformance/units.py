@@ -22,7 +22,7 @@ from unmask.models.toys.lookup import LookupDenoiser
 from unmask.rules.registry import kind_named
 from unmask.rules.schedules import Static, Timesteps
 from unmask.rules.stability import Stability
-from unmask.rules.view import ABSENT, BOTH_KL, Progress, Scores, View
+from unmask.rules.view import BOTH_KL, Progress, Scores, View
 
 
 def check_units(folder: Path, report: Report) -> None:
@@ -64,12 +64,8 @@ def plain_view(masked: Tensor, entropy: Tensor, **fields: Any) -> View:
         seen=torch.ones_like(masked),
         kl_prev_cur=zeros,
         kl_cur_prev=zeros,
-        trail=ABSENT,
-        draws=ABSENT,
-        drift=ABSENT,
         revocable=torch.zeros_like(masked),
         revoked_times=torch.zeros(masked.shape, dtype=torch.int64),
-        deferred=ABSENT,
         progress=progress,
     )
     return replace(view, **fields)
@@ -89,10 +85,11 @@ def _uniform(case: dict[str, Any]) -> Iterator[tuple[str, Any, Any]]:
     stats = reduce(logits, None, BOTH_KL, uniform_start=True)
     yield "confidence", float(stats.confidence), case["confidence"]
     yield "entropy", float(stats.entropy), case["entropy"]
-    yield "KL(U||p)", float(stats.kl_prev_cur), max(0.0, case["kl_uniform_cur"])
-    yield "KL(p||U)", float(stats.kl_cur_prev), max(0.0, case["kl_cur_uniform"])
-    for kl in ("prev_cur", "cur_prev"):
-        key = stats.confidence.log() - 5 * getattr(stats, f"kl_{kl}")
+    wanted = {"prev_cur": case["kl_uniform_cur"], "cur_prev": case["kl_cur_uniform"]}
+    for kl, value in wanted.items():
+        divergence = getattr(stats, f"kl_{kl}")
+        yield f"KL {kl}", float(divergence), max(0.0, value)
+        key = stats.confidence.log() - 5 * divergence
         yield f"key {kl}", float(key), case[f"log_confidence_key_lam5_{kl}"]
 
 

@@ -1,4 +1,4 @@
-"""What the end-of-text token does to the rest of a row, after each step."""
+"""The EOS policies: what the end-of-text token does to a row after each step."""
 
 from __future__ import annotations
 
@@ -8,38 +8,47 @@ from torch import Tensor
 from unmask.decoding.state import State
 from unmask.decoding.windows import in_window
 from unmask.models.denoiser import ModelSpec
-from unmask.rules.view import ABSENT
 
 
 def is_stop(tokens: Tensor, stop_ids: tuple[int, ...]) -> Tensor:
     """True where a token ends an answer."""
-    found = torch.zeros_like(tokens, dtype=torch.bool)
+    stops = torch.zeros_like(tokens, dtype=torch.bool)
     for token in stop_ids:
-        found |= tokens == token
-    return found
+        stops |= tokens == token
+    return stops
 
 
 def first_stop(canvas: Tensor, answer: Tensor, stop_ids: tuple[int, ...]) -> int:
     """The position of the first end token that decoding wrote, or the last position: [L] x 2."""
-    found = (is_stop(canvas, stop_ids) & answer).nonzero()
-    return int(found[0]) if len(found) else len(canvas) - 1
+    places = (is_stop(canvas, stop_ids) & answer).nonzero()
+    return int(places[0]) if len(places) else len(canvas) - 1
 
 
 class EosTail:
-    """The EOS policies of the loop: `last` ranks, `stop`, `block` and `fill` cut a row short."""
+    """One EOS policy: `last` ranks end tokens last; `stop`, `block` and `fill` cut a row short."""
 
     def __init__(self, policy: str, spec: ModelSpec) -> None:
         self.policy = policy
         self.spec = spec
 
-    def deferred(self, token: Tensor) -> Tensor:
-        """True where a prediction that ends the answer is to be ranked last, or ABSENT: [N]."""
-        if self.policy != "last":
-            return ABSENT
-        return is_stop(token, self.spec.stop_ids)
+    @property
+    def suppressed(self) -> tuple[int, ...]:
+        """End tokens that are never predicted."""
+        if self.policy != "suppress" or self.spec.eos_id is None:
+            return ()
+        return (self.spec.eos_id,)
+
+    @property
+    def last(self) -> tuple[int, ...]:
+        """End tokens that are ranked after all others."""
+        return self.spec.stop_ids if self.policy == "last" else ()
+
+    def deferred(self, token: Tensor) -> Tensor | None:
+        """True where a predicted token is to be ranked last; None if the policy ranks none: [N]."""
+        return is_stop(token, self.last) if self.last else None
 
     def wanted(self, state: State) -> Tensor:
-        """False behind the first EOS where the row stops there: not worth a commit: [B, L]."""
+        """False after the first EOS where the row stops there; such cells are skipped: [B, L]."""
         if self.policy != "stop":
             return torch.ones_like(state.masked)
         return self._ends(state).cumsum(-1) == 0
@@ -48,7 +57,7 @@ class EosTail:
         return is_stop(state.tokens, self.spec.stop_ids) & state.answer & ~state.masked
 
     def apply(self, state: State) -> Tensor:
-        """Write EOS over what no longer matters; returns where it was written: [B, L] bool."""
+        """Write EOS over the cells that the policy cuts off; returns where: [B, L] bool."""
         nothing = torch.zeros_like(state.masked)
         if self.policy not in ("stop", "block", "fill"):
             return nothing

@@ -1,4 +1,4 @@
-"""The pass over the logits with its time clock: how much of it the KL takes."""
+"""Measures how much of the pass over the logits the KL takes."""
 
 from __future__ import annotations
 
@@ -8,35 +8,34 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from unmask.decoding.sparse import SparsePrevious
-from unmask.kernels.reduce import Previous, Stats, reduce
+from unmask.kernels.reduce import Past, Stats, reduce
 from unmask.rules.view import KL
 
-EVERY = 16  # passes with a KL to one that is made again without it
+EVERY = 16  # of so many passes with a KL, one is repeated without it
 
 
 class Spent(NamedTuple):
-    """Seconds of what was reduced since the last time that one asked."""
+    """Seconds of the passes since the last call of `spent`."""
 
     kl: float
-    probes: float  # passes that were made for the measurement alone
+    probes: float  # of the passes that were made only to measure
 
 
 class Lap:
-    """The time between two moments on a device: known once the device has come past the second."""
+    """The time between two moments on a device; known once the device has passed the second."""
 
     def __init__(self, device: torch.device) -> None:
         self.device = device
         self._begin = self._end = self._moment()
 
     def stop(self) -> Lap:
-        """The second moment is now, or on a GPU when it has done what it was told so far."""
+        """Set the second moment: now, or on a GPU the end of the work that is queued so far."""
         self._end = self._moment()
         return self
 
     @property
     def seconds(self) -> float:
-        """A GPU must have been waited for."""
+        """The time between the moments; a GPU must have been synchronised before."""
         begin, end = self._begin, self._end
         if isinstance(begin, float):
             assert isinstance(end, float)
@@ -53,16 +52,16 @@ class Lap:
 
 
 class KLClock:
-    """`reduce` unchanged, with the seconds that its KL adds to it.
+    """`reduce` unchanged, with the seconds that the KL adds to it.
 
-    One pass makes the KL along with the rest, so it has no time of its own. The first pass with a
-    history, and then one of sixteen, is therefore made again without the KL; what it saves, as a
-    share, is the KL's of all passes. Nothing waits for a GPU: `spent` is asked after a step, which
-    has.
+    One pass computes the KL along with the rest, so the KL has no time of its own. Therefore the
+    first pass with a history, and then one of sixteen, is repeated without the KL. The share that
+    this saves counts as the KL's share of all passes. A GPU is never waited for: `spent` is called
+    after a step, and a step waits for the GPU itself.
     """
 
     def __init__(self) -> None:
-        self._passes: list[Lap] = []  # since `spent` was asked
+        self._passes: list[Lap] = []  # since the last call of `spent`
         self._probes: list[tuple[Lap, Lap]] = []  # with the KL and without
         self._with = self._without = 0.0  # of all probes
         self._until_probe = 0
@@ -70,18 +69,18 @@ class KLClock:
     def __call__(
         self,
         logits: Tensor,
-        previous: Previous | SparsePrevious | None,
+        previous: Past | None,
         kl: frozenset[KL],
         uniform_start: bool,
     ) -> Stats:
         if not kl:
             return reduce(logits, previous, kl, uniform_start)
         lap = Lap(logits.device)
-        found = reduce(logits, previous, kl, uniform_start)
+        stats = reduce(logits, previous, kl, uniform_start)
         self._passes.append(lap.stop())
         if previous is not None:
             self._probe(logits, lap)
-        return found
+        return stats
 
     def _probe(self, logits: Tensor, whole: Lap) -> None:
         if self._until_probe == 0:
@@ -92,7 +91,7 @@ class KLClock:
         self._until_probe -= 1
 
     def spent(self) -> Spent:
-        """Since the last call; before the first history, nothing was compared."""
+        """Seconds since the last call; 0 for the KL before the first pass with a history."""
         probes = 0.0
         for whole, without in self._probes:
             probes += without.seconds

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from unmask.decoding.decide import Decide, by_rule
 from unmask.decoding.request import Request, Settings
 from unmask.decoding.results import Step
 from unmask.decoding.rows import Reducer, Rows
@@ -29,17 +30,25 @@ class Failure(NamedTuple):
 class Batch:
     """Rows that decode together: they enter and leave at any step, each as if it were alone.
 
-    All rows share the forward passes; rows with equal settings share the decision too. With
-    `keep_logits` every step comes with the logits that it was decided by. `reducer` makes the pass
-    over the logits in the place of `reduce`.
+    All rows share the forward passes; rows with equal settings share the decision too.
+
+    Args:
+        model: what predicts.
+        keep_logits: whether steps carry the logits that they were decided by.
+        reducer: makes the pass over the logits (default: `reduce`).
+        decide: decides each step (default: by the rule).
     """
 
     def __init__(
-        self, model: Denoiser, keep_logits: bool = False, reducer: Reducer = reduce
+        self,
+        model: Denoiser,
+        keep_logits: bool = False,
+        reducer: Reducer = reduce,
+        decide: Decide = by_rule,
     ) -> None:
         self.model = model
         self.keep_logits = keep_logits
-        self.reducer = reducer
+        self.reducer, self.decide = reducer, decide
         self.groups: dict[tuple[Settings, int | None], Rows] = {}
         self._next_key = 0
 
@@ -47,19 +56,21 @@ class Batch:
         return sum(len(rows) for rows in self.groups.values())
 
     def admit(self, request: Request, apart: bool = False) -> int:
-        """Take a request in; returns the key by which its steps and result are known.
+        """Add a request; returns the key that names it in its steps and its result.
 
-        `apart`, its decision is shared with nobody, so that only its own can fail it.
+        With `apart` its decision is made alone, so that no other row's failure can end it.
         """
         key, self._next_key = self._next_key, self._next_key + 1
         group = (request.settings, key if apart else None)
         if group not in self.groups:
-            self.groups[group] = Rows(self.model, request.settings, self.keep_logits, self.reducer)
+            self.groups[group] = Rows(
+                self.model, request.settings, self.keep_logits, self.reducer, self.decide
+            )
         self.groups[group].admit(request, key)
         return key
 
     def drop(self, key: int) -> None:
-        """Let an unfinished request go; its row is free at once."""
+        """Remove an unfinished request; its place is free at once."""
         for rows in self.groups.values():
             if key in rows.keys:
                 rows.drop(key)
@@ -69,8 +80,8 @@ class Batch:
     def step(self, failed: list[Failure] | None = None) -> list[Step]:
         """One forward pass of all rows, then one decision per group of equal settings.
 
-        A decision that raises does so here; or, given a list for such, its rows leave and the
-        others go on.
+        If a decision raises, the error is raised here. With a list `failed`, it is added to the
+        list instead, its rows leave, and the others continue.
         """
         groups = dict(self.groups)
         if not groups:
@@ -103,9 +114,9 @@ def decode_steps(
 ) -> Iterator[Step]:
     """Fill every request by Algorithm 1, yielding every step.
 
-    At most `batch_size` rows decode at once; a finished row's place is taken at the next step.
-    Requests are numbered in their order: a step names its rows by those `keys`. `keep_logits` lets
-    a step carry the logits it was decided by; `reducer` stands in for `reduce`.
+    At most `batch_size` rows decode at once; the next request takes a finished row's place.
+    Requests are numbered in their order, and a step names its rows by these `keys`. The other
+    arguments are those of `Batch`.
     """
     if batch_size < 1:
         raise RequestError(f"batch_size must be >= 1, got {batch_size}")
@@ -134,5 +145,5 @@ def _canvas(groups: list[Rows]) -> Canvas:
         given=torch.cat([pad(s.given, (0, width - s.given.shape[-1]), value=True) for s in states]),
         start=torch.cat([s.start for s in states]),
         stop=torch.cat([s.stop for s in states]),
-        keys=tuple(identity for rows in groups for identity in rows.identities),
+        keys=tuple(member.identity for rows in groups for member in rows.members),
     )

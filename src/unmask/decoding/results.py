@@ -1,4 +1,4 @@
-"""What the loop hands out: a Step after each forward, a Result when a row is filled."""
+"""The loop's output: a Step after each forward, a Result for each filled row."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
+from unmask.decoding.eos import first_stop
+from unmask.decoding.state import State
 from unmask.rules.rule import Decision
 from unmask.rules.view import View
 
@@ -30,19 +32,41 @@ class Result:
         ends = (i for i, token in enumerate(ids) if token in self.stop_ids)
         return ids[: next(ends, len(ids))]
 
+    @classmethod
+    def of(
+        cls, state: State, row: int, key: int, length: int | None, stop_ids: tuple[int, ...]
+    ) -> Result:
+        """The result of a row that has no mask left, with the first `length` tokens it wrote."""
+        end = int(state.length[row])
+        canvas, answer = state.tokens[row, :end].clone(), state.answer[row, :end]
+        if length is not None:  # the rest only fills up the last block
+            answer = answer & (answer.cumsum(-1) <= length)
+        commit = state.commit_step[row, :end].clone()
+        upto = first_stop(canvas, answer, stop_ids) + 1
+        return cls(
+            key=key,
+            canvas=canvas,
+            answer=canvas[answer],
+            commit_step=commit,
+            nfe=int(state.nfe[row]),
+            nfe_eos=int(commit[:upto][answer[:upto]].max()) + 1,
+            stop_ids=stop_ids,
+            kl_error=float(state.kl_error[row]),
+        )
+
 
 @dataclass(frozen=True)
 class CellLogits:
-    """What the model said about N cells of the batch, suppressed tokens at -inf."""
+    """The logits of N cells of the batch, suppressed tokens at -inf."""
 
-    rows: Tensor  # [N] on the host, as all of a step but these values
+    rows: Tensor  # [N] on the host, like all of a step except `values`
     positions: Tensor  # [N]
-    values: Tensor  # [N, V] in the model's dtype, on its device; read only
+    values: Tensor  # [N, V] in the model's dtype, on its device; read-only
 
 
 @dataclass(frozen=True)
 class Step:
-    """One step of B rows: what the rule saw and decided, and the canvas after it."""
+    """One step of B rows: the view, the decision, and the canvas after it."""
 
     keys: tuple[int, ...]  # which requests
     forward: Tensor  # [B]  how many forwards the row had before this one
@@ -54,4 +78,4 @@ class Step:
     tokens: Tensor  # [B, L] the canvas after the step
     lengths: Tensor  # [B]
     finished: tuple[Result, ...]
-    logits: CellLogits | None = None  # where they were asked for
+    logits: CellLogits | None = None  # with `keep_logits`

@@ -4,38 +4,45 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
-from unmask.decoding.eos import EosTail, first_stop
+from unmask.decoding.decide import Decide, by_rule
+from unmask.decoding.eos import EosTail
 from unmask.decoding.history import History, Where, cells_where
 from unmask.decoding.request import Request, Settings
 from unmask.decoding.results import CellLogits, Result, Step
-from unmask.decoding.scoring import scored
-from unmask.decoding.sparse import SparsePrevious
+from unmask.decoding.sampling import adding, scored, uniform_draws
 from unmask.decoding.state import State
-from unmask.decoding.view_layout import Found, lay_out
-from unmask.decoding.windows import forwards_here, in_window, open_windows
-from unmask.errors import ModelError, RuleError
+from unmask.decoding.view_layout import CellStats, lay_out
+from unmask.decoding.windows import in_window, open_windows
+from unmask.errors import ModelError
 from unmask.kernels.common import Stats, on_host
-from unmask.kernels.reduce import Previous, reduce
+from unmask.kernels.reduce import Past, reduce
 from unmask.models.denoiser import Denoiser, Hidden
-from unmask.rules.registry import abilities_of, spelled
 from unmask.rules.rule import Decision
-from unmask.rules.select import best_first, first_in
-from unmask.rules.view import ABSENT, KL, View
+from unmask.rules.view import KL, View
 
-# What makes the pass over the logits: `reduce`, or something around it that watches.
-Reducer = Callable[[Tensor, Previous | SparsePrevious | None, frozenset[KL], bool], Stats]
+# Makes the pass over the logits: `reduce`, or a wrapper of it that measures.
+Reducer = Callable[[Tensor, Past | None, frozenset[KL], bool], Stats]
 
 _IDENTITIES = itertools.count()
-MOST_IDLE = 4096  # forwards without a commitment before a row is given up
+
+
+@dataclass(frozen=True)
+class Member:
+    """What a row has beside its tensors."""
+
+    key: int  # of the request
+    length: int | None  # how many tokens of the answer are wanted
+    generator: torch.Generator
+    identity: int  # for caches: never used twice
 
 
 class Rows:
-    """Rows with equal settings, their state and the logits they remember."""
+    """Rows with equal settings, their state and their history; the arguments are `Batch`'s."""
 
     def __init__(
         self,
@@ -43,94 +50,91 @@ class Rows:
         settings: Settings,
         keep_logits: bool = False,
         reducer: Reducer = reduce,
+        decide: Decide = by_rule,
     ) -> None:
-        self.model = model
+        block = settings.block or model.spec.block
+        self.model, self.settings = model, replace(settings, block=block)
         self.keep_logits = keep_logits  # in the steps that are handed out
-        self.reducer = reducer
+        self.reducer, self.decide = reducer, decide
         self.spec = model.spec
-        self.settings = settings
         self.needs = settings.rule.needs
-        self.block = settings.block or self.spec.block
+        self.members: list[Member] = []
+        self._eos = EosTail(settings.eos, self.spec)
+        mask = () if settings.allow_mask else (self.spec.mask_id,)
+        self._suppressed = (*mask, *self._eos.suppressed)  # tokens that are never predicted
         self.history = History(settings.history, self._suppressed)
-        self.keys: list[int] = []
-        self.lengths: list[int | None] = []  # how much of its answer each row was asked for
-        self.identities: list[int] = []  # of the rows, for caches: never used twice
-        self.generators: list[torch.Generator] = []
         self._state: State | None = None
-        self._arrived: list[Tensor] = []  # canvases
-        self._tail = EosTail(settings.eos, self.spec)
+        self._arrived: list[Tensor] = []  # canvases of new rows
 
     @classmethod
     def gathered(cls, members: Sequence[tuple[Rows, int]]) -> Rows:
         """Rows of groups with equal settings, each by its group and key, as a group of their own.
 
-        For hosts that decide which rows go together anew in each step.
+        For hosts that choose in each step which rows go together.
         """
         groups = list(dict.fromkeys(rows for rows, _ in members))
         some = groups[0]
-        new, parts = cls(some.model, some.settings, some.keep_logits, some.reducer), []
+        new = cls(some.model, some.settings, some.keep_logits, some.reducer, some.decide)
+        parts = []
         for group in groups:
             wanted = {key for rows, key in members if rows is group}
             places = [row for row, key in enumerate(group.keys) if key in wanted]
-            new.keys += [group.keys[row] for row in places]
-            new.lengths += [group.lengths[row] for row in places]
-            new.identities += [group.identities[row] for row in places]
-            new.generators += [group.generators[row] for row in places]
+            new.members += [group.members[row] for row in places]
             parts.append((group.history, group.state.taken(torch.tensor(places))))
         new.history = History.joined(parts)
         new._state = State.joined([state for _, state in parts])
         return new
 
     @property
-    def _suppressed(self) -> tuple[int, ...]:
-        """Tokens that are never predicted."""
-        mask = () if self.settings.allow_mask else (self.spec.mask_id,)
-        ends = (self.spec.eos_id,) if self.settings.eos == "suppress" else ()
-        return tuple(token for token in (*mask, *ends) if token is not None)
+    def keys(self) -> list[int]:
+        """The requests of the rows, in order."""
+        return [member.key for member in self.members]
+
+    @property
+    def _generators(self) -> list[torch.Generator]:
+        return [member.generator for member in self.members]
 
     @property
     def state(self) -> State:
-        """Of all rows; those that came since it was last asked for join together."""
+        """The state of all rows, new ones included."""
         if self._arrived:
             from_zero = self.spec.block is not None
             mask, trail = self.spec.mask_id, self.needs.trail
-            new = State.of(self._arrived, mask, self.block, trail, from_zero)
-            open_windows(new, self.block)
+            new = State.of(self._arrived, mask, self.settings.block, trail, from_zero)
+            open_windows(new, self.settings.block)
             known = [self._state] if self._state is not None and len(self._state) else []
             self._state, self._arrived = State.joined([*known, new]), []
         assert self._state is not None, "no row was admitted yet"
         return self._state
 
     def __len__(self) -> int:
-        return len(self.keys)
+        return len(self.members)
 
     def admit(self, request: Request, key: int) -> None:
-        """Take in one more row."""
+        """Add a row."""
         self._arrived.append(request.canvas.cpu())
-        self.keys.append(key)
-        self.lengths.append(request.length)
-        self.identities.append(next(_IDENTITIES))
-        self.generators.append(torch.Generator().manual_seed(request.seed))
+        generator = torch.Generator().manual_seed(request.seed)
+        self.members.append(Member(key, request.length, generator, next(_IDENTITIES)))
 
     def drop(self, key: int) -> None:
-        """Let a row go before it is finished."""
+        """Remove a row before it is finished."""
         self._keep([row for row, other in enumerate(self.keys) if other != key])
 
     def step(self, hidden: Hidden, first: int) -> Step:
         """Decide and commit; these rows begin at `first` in the forward's batch."""
         state, keys = self.state, tuple(self.keys)
         window = in_window(state)
-        candidates = self._fresh(state.masked & window & self._tail.wanted(state), hidden, first)
+        candidates = self._fresh(state.masked & window & self._eos.wanted(state), hidden, first)
         where = cells_where(self._active(candidates, hidden, first))
         logits = self._head(hidden, first, where)  # 1. predict   [N, V]
-        found = self._reduce(logits, where)  # 2. reduce    [N] each
-        draws = self._draws(candidates) if self.needs.draws else ABSENT
-        view = self._view(lay_out(state, window, candidates, found, draws, self.needs))
-        decision = self._decide(view)  # 3. decide    [B, W]
+        stats = self._reduce(logits, where)  # 2. reduce    [N] each
+        draws = uniform_draws(state, candidates, self._generators) if self.needs.draws else None
+        view = lay_out(state, window, candidates, stats, draws, self.needs)
+        view, decision = self.decide(self.settings, state, view)  # 3. decide    [B, W]
         forward, start, stop = state.nfe.clone(), state.start, state.stop
-        self._remember(logits, where)  # 4. remember
+        self._remember(logits, stats, decision)  # 4. remember
         self._commit(view, decision)  # 5. commit
-        filled = self._tail.apply(state)
+        filled = self._eos.apply(state)
         state.nfe += 1
         state.step += 1
         tokens, lengths = state.tokens.clone(), state.length
@@ -145,13 +149,13 @@ class Rows:
         )
 
     def _fresh(self, cells: Tensor, hidden: Hidden, first: int) -> Tensor:
-        """Those of the cells that this forward computed: a cache leaves others as they were."""
+        """The cells that this forward computed; a cache leaves the others as they were: [B, L]."""
         if hidden.fresh is None:
             return cells
         return cells & hidden.fresh[first : first + len(self), : cells.shape[-1]]
 
     def _active(self, candidates: Tensor, hidden: Hidden, first: int) -> Tensor:
-        """The cells whose logits are computed: candidates, and what the rule watches: [B, L]."""
+        """The cells whose logits are computed: candidates, and others the rule watches: [B, L]."""
         active = candidates
         if self.needs.drift:
             active = active | self._fresh(self.state.anchor >= 0, hidden, first)
@@ -167,21 +171,31 @@ class Rows:
             logits[:, token] = -torch.inf
         return logits
 
-    def _reduce(self, logits: Tensor, where: Where) -> Found:
+    def _reduce(self, logits: Tensor, where: Where) -> CellStats:
         """One pass over the logits, and one more where another distribution scores."""
-        state, needs = self.state, self.needs
-        past = self.history.previous(state, where)
-        raw = self.reducer(logits, past, needs.directions, needs.uniform_start)
-        seen = scored(logits, raw, state, where, self.settings, self.spec, self.generators)
-        drift = self.history.drift(state, where, logits, needs.drift) if needs.drift else ABSENT
-        raw, seen, drift = _on_host(raw, seen, drift)
+        state, needs, sampling = self.state, self.needs, self.settings.sampling
+        previous = self.history.previous(state, where)
+        raw = self.reducer(logits, previous, needs.directions, needs.uniform_start)
+        credit, boost = self.settings.rule.logits, None
+        credited: tuple[Tensor, Tensor] | None = None
+        if credit is not None:  # it is kept on the host: one more wait for a GPU
+            here, held = raw.on_host(), (state.credit_token[where], state.credit[where])
+            credited = credit.updated(*held, here.token, here.confidence)
+            boost = adding(credited[0], credit.bonus(credited[1]), logits.device)
+        drawn, generators = where[0].tolist() if sampling.draws else [], self._generators
+        own = [generators[row] for row in drawn]
+        score = scored(logits, raw, sampling, boost, self._eos.last, own)
+        drift = self.history.drift(state, where, logits, needs.drift) if needs.drift else None
+        raw, score, drift = _on_host(raw, score, drift)
         self._check_finite(raw, where)
-        if raw.kl_error is not ABSENT:
-            state.kl_error.scatter_reduce_(0, where[0], raw.kl_error, "amax")
-        if needs.trail:
-            newest = torch.where(state.slot[where] >= 0, raw.kl_cur_prev, torch.inf)
-            state.trail[where] = torch.cat([state.trail[where][:, 1:], newest[:, None]], -1)
-        return Found(where, raw, seen, drift, self._tail.deferred(seen.token))
+        trail = self._trail(raw, where) if needs.trail else None
+        return CellStats(where, raw, score, drift, self._eos.deferred(score.token), trail, credited)
+
+    def _trail(self, raw: Stats, where: Where) -> Tensor:
+        """The last values of KL(current || previous) with this forward's; +inf without: [N, n]."""
+        assert raw.kl_cur_prev is not None
+        newest = torch.where(self.state.slot[where] >= 0, raw.kl_cur_prev, torch.inf)
+        return torch.cat([self.state.trail[where][:, 1:], newest[:, None]], -1)
 
     def _check_finite(self, stats: Stats, where: Where) -> None:
         broken = stats.confidence.isnan().nonzero()
@@ -193,57 +207,18 @@ class Rows:
                 "check the weights and the dtype (float16 overflows where bfloat16 does not)"
             )
 
-    def _draws(self, candidates: Tensor) -> Tensor:
-        """One float32 random number per candidate, row by row in order: [B, W]."""
-        state = self.state
-        width = int((state.stop - state.start).max())
-        draws = torch.zeros((len(self), width), dtype=torch.float64)
-        pairs = zip(candidates.cpu(), state.start.tolist(), self.generators, strict=True)
-        for row, (mine, start, generator) in enumerate(pairs):
-            places = mine.nonzero()[:, 0] - start
-            draws[row, places] = torch.rand(len(places), generator=generator).double()
-        return draws
-
-    def _view(self, view: View) -> View:
-        """What the rule is shown: all of it, unless somebody has a say in it."""
-        return view
-
-    def _decide(self, view: View) -> Decision:
-        rule = self.settings.rule
-        decision = rule(view)
-        chosen, revoked = decision.chosen, decision.revoked & view.revocable
-        least = None
-        if self.settings.steps is not None:
-            left = forwards_here(self.state, self.block, self.settings.steps)
-            least = (view.masked.sum(-1) + left - 1) // left
-            order = best_first(decision.scores.key, view.masked)
-            chosen = chosen | first_in(order, least, view.masked)
-            revoked &= (left > 1)[:, None]
-        self._check_progress(view, chosen)
-        return replace(decision, chosen=chosen, revoked=revoked, least=least)
-
-    def _check_progress(self, view: View, chosen: Tensor) -> None:
-        """Raise where a row would never end: nothing is chosen, or nothing is ever computed."""
-        waiting = ~chosen.any(-1)
-        self.state.idle = torch.where(waiting, self.state.idle + 1, 0)
-        if not bool(waiting.any()):
-            return
-        select = self.settings.rule.select
-        stuck = waiting & view.masked.any(-1)
-        if bool(stuck.any()) and not abilities_of(select).waits:
-            raise RuleError(
-                f"{spelled(select)} chose nothing though masks are left; a selection chooses at "
-                "least one per step, or says `waits = True`"
-            )
-        if bool((self.state.idle > MOST_IDLE).any()):
-            raise RuleError(
-                f"nothing was committed in {MOST_IDLE} forwards: {spelled(select)} waits for ever, "
-                "or a cache never computes the masks that are left"
-            )
-
-    def _remember(self, logits: Tensor, where: Where) -> None:
+    def _remember(self, logits: Tensor, stats: CellStats, decision: Decision) -> None:
+        """Write into the state and the history what this step has computed."""
+        state, where = self.state, stats.where
+        state.idle = torch.where(decision.chosen.any(-1), 0, state.idle + 1)
+        if stats.raw.kl_error is not None:
+            state.kl_error.scatter_reduce_(0, where[0], stats.raw.kl_error, "amax")
+        if stats.trail is not None:
+            state.trail[where] = stats.trail
+        if stats.credit is not None:
+            state.set_credit(where, *stats.credit)
         if self.needs.history or self.needs.drift:
-            self.history.push(self.state, where, logits)
+            self.history.push(state, where, logits)
 
     def _commit(self, view: View, decision: Decision) -> None:
         state = self.state
@@ -259,11 +234,12 @@ class Rows:
         state.commit_step[cells] = state.nfe[rows]
         if self.needs.drift:
             self.history.anchor(state, cells)
-            rows, columns = decision.revoked.nonzero(as_tuple=True)
+        rows, columns = decision.revoked.nonzero(as_tuple=True)
+        if len(rows):
             self._take_back((rows, state.start[rows] + columns))
 
     def _take_back(self, cells: Where) -> None:
-        """Mask these cells again; what they looked like is forgotten."""
+        """Mask these cells again and forget their history."""
         state = self.state
         state.tokens[cells] = self.spec.mask_id
         state.masked[cells] = True
@@ -277,7 +253,7 @@ class Rows:
     def _open_windows(self, hidden: Hidden, first: int) -> None:
         """Open the next windows; their history is the head on this forward's hidden states."""
         state = self.state
-        opened = open_windows(state, self.block)
+        opened = open_windows(state, self.settings.block)
         if not bool(opened.any()) or not self.needs.history:
             return
         if self.needs.block_scope:
@@ -290,40 +266,23 @@ class Rows:
             self.history.extend(state, where, self._head(hidden, first, where))
 
     def _results(self, finished: Tensor) -> tuple[Result, ...]:
-        """What comes out of the rows that have no mask left."""
-        state, results = self.state, []
-        for row in finished.nonzero()[:, 0].tolist():
-            length = int(state.length[row])
-            canvas, answer = state.tokens[row, :length].clone(), self._asked(row, length)
-            commit = state.commit_step[row, :length].clone()
-            end = first_stop(canvas, answer, self.spec.stop_ids)
-            nfe_eos = int(commit[: end + 1][answer[: end + 1]].max()) + 1
-            nfe = int(state.nfe[row])
-            written = canvas[answer]
-            error = float(state.kl_error[row])
-            ends = self.spec.stop_ids
-            results.append(
-                Result(self.keys[row], canvas, written, commit, nfe, nfe_eos, ends, error)
-            )
-        return tuple(results)
-
-    def _asked(self, row: int, length: int) -> Tensor:
-        """The positions of the answer, without what only fills up the last block: [L] bool."""
-        answer = self.state.answer[row, :length]
-        wanted = self.lengths[row]
-        return answer if wanted is None else answer & (answer.cumsum(-1) <= wanted)
+        """The results of the rows that have no mask left."""
+        state, ends = self.state, self.spec.stop_ids
+        rows = finished.nonzero()[:, 0].tolist()
+        members = [self.members[row] for row in rows]
+        return tuple(
+            Result.of(state, row, member.key, member.length, ends)
+            for row, member in zip(rows, members, strict=True)
+        )
 
     def _keep(self, rows: list[int]) -> None:
-        self.keys = [self.keys[row] for row in rows]
-        self.lengths = [self.lengths[row] for row in rows]
-        self.identities = [self.identities[row] for row in rows]
-        self.generators = [self.generators[row] for row in rows]
+        self.members = [self.members[row] for row in rows]
         self.state.keep(torch.tensor(rows, dtype=torch.int64))
 
 
-def _on_host(raw: Stats, seen: Stats, drift: Tensor) -> tuple[Stats, Stats, Tensor]:
-    """What the decision is made of, brought to the host together."""
-    first, second = list(vars(raw).values()), [] if seen is raw else list(vars(seen).values())
-    *found, moved = on_host([*first, *second, drift])
-    here = Stats(*found[: len(first)])
-    return here, Stats(*found[len(first) :]) if second else here, moved
+def _on_host(raw: Stats, score: Stats, drift: Tensor | None) -> tuple[Stats, Stats, Tensor | None]:
+    """The numbers that a decision is made of, brought to the host together."""
+    first, second = list(vars(raw).values()), [] if score is raw else list(vars(score).values())
+    *columns, drift = on_host([*first, *second, drift])
+    here = Stats(*columns[: len(first)])
+    return here, Stats(*columns[len(first) :]) if second else here, drift

@@ -1,21 +1,26 @@
-"""How a token is drawn at a position: greedy, or by temperature, top-p and top-k."""
+"""Draws tokens, and computes the statistics that score them (temperature, credit, EOS last)."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from unmask.decoding.state import State
 from unmask.errors import RequestError
+from unmask.kernels.reduce import Stats, Transform, chunks, reduce, working_dtype
+from unmask.models.denoiser import ship
 
 
 @dataclass(frozen=True)
 class Sampling:
-    """Greedy at temperature 0; else Gumbel-max in float64 over the tempered, filtered logits.
+    """How tokens are drawn: greedy at temperature 0, else Gumbel-max in float64.
 
-    Scores read the untempered distribution: the confidence is the plain probability of the drawn
-    token (LLaDA). With `tempered` they read the tempered, filtered one, as Dream's do.
+    Tokens are drawn from the tempered, filtered logits. Scores read the untempered distribution:
+    the confidence is the plain probability of the drawn token (LLaDA). With `tempered` scores read
+    the tempered, filtered distribution (Dream).
     """
 
     temperature: float = 0.0
@@ -32,7 +37,6 @@ class Sampling:
             raise RequestError(f"top_p must be in (0, 1], got {self.top_p}")
         if self.top_k < 0:
             raise RequestError(f"top_k must be >= 0 (0 keeps all tokens), got {self.top_k}")
-
         filtered = self.top_p < 1 or self.top_k > 0
         if filtered and not self.temperature and not self.tempered:
             raise RequestError(
@@ -56,6 +60,86 @@ class Sampling:
         return z
 
 
+def scored(
+    logits: Tensor,
+    raw: Stats,
+    sampling: Sampling,
+    boost: Transform | None,
+    last: Sequence[int],
+    generators: Sequence[torch.Generator],
+) -> Stats:
+    """Token, confidence, margin and entropy as the score sees them: N cells.
+
+    Args:
+        logits: [N, V].
+        raw: the statistics of these logits; returned as they are where nothing changes them.
+        sampling: how tokens are drawn.
+        boost: changes the logits before a token is drawn (credit).
+        last: tokens that are ranked last (EOS); the others are scored without them.
+        generators: one per cell, where tokens are drawn.
+    """
+    transform = boost
+    tokens = _draw(logits, transform, sampling, generators) if sampling.draws else None
+    if sampling.tempered:
+        transform = _then(transform, lambda z, first: sampling.temper(z))
+    if last:
+        if tokens is None:
+            tokens = raw.token if transform is None else reduce(logits, transform=transform).token
+        ends = torch.tensor(last, device=logits.device)
+        transform = _then(transform, lambda z, first: z.index_fill(-1, ends, -torch.inf))
+    if transform is None and tokens is None:
+        return raw
+    return reduce(logits, transform=transform, tokens=tokens)
+
+
+def adding(tokens: Tensor, bonus: Tensor, device: torch.device) -> Transform:
+    """Adds a bonus to the logits of some tokens, -1 for none: [N, K] each, on the host."""
+    tokens, bonus = ship(tokens.clamp_min(0), device), ship(bonus, device)
+
+    def add(z: Tensor, first: int) -> Tensor:
+        rows = slice(first, first + len(z))
+        return z.scatter_add(-1, tokens[rows], bonus[rows].to(z.dtype))
+
+    return add
+
+
+def uniform_draws(
+    state: State, candidates: Tensor, generators: Sequence[torch.Generator]
+) -> Tensor:
+    """One float32 random number per candidate, row by row in order: [B, W]."""
+    width = int((state.stop - state.start).max())
+    draws = torch.zeros((len(state), width), dtype=torch.float64)
+    rows = zip(candidates.cpu(), state.start.tolist(), generators, strict=True)
+    for row, (mine, start, generator) in enumerate(rows):
+        places = mine.nonzero()[:, 0] - start
+        draws[row, places] = torch.rand(len(places), generator=generator).double()
+    return draws
+
+
+def _draw(
+    logits: Tensor,
+    transform: Transform | None,
+    sampling: Sampling,
+    generators: Sequence[torch.Generator],
+) -> Tensor:
+    """One random token per cell, each from the generator of its row: [N]."""
+    drawn = []
+    for rows in chunks(logits):
+        z = logits[rows].to(working_dtype(logits))
+        z = sampling.temper(transform(z, rows.start) if transform else z)
+        noise = [
+            torch.rand(z.shape[-1], dtype=torch.float64, generator=generator)
+            for generator in generators[rows]
+        ]
+        drawn.append(gumbel_max(z, ship(torch.stack(noise), z.device)))
+    return torch.cat(drawn)
+
+
+def _then(first: Transform | None, second: Transform) -> Transform:
+    """Two changes of the logits, one after the other."""
+    return second if first is None else lambda z, row: second(first(z, row), row)
+
+
 def gumbel_max(tempered: Tensor, uniform: Tensor) -> Tensor:
     """A draw from softmax(tempered), from uniform noise in [0, 1): [n, V] x 2 -> [n].
 
@@ -66,8 +150,8 @@ def gumbel_max(tempered: Tensor, uniform: Tensor) -> Tensor:
 
 
 def _keep_top_p(z: Tensor, top_p: float) -> Tensor:
-    """The likeliest tokens up to and including the one that carries their sum past top_p."""
+    """Keep the likeliest tokens, up to and including the one that takes their sum past top_p."""
     ordered, order = z.sort(descending=True, stable=True)
     p = ordered.softmax(-1)
-    beyond = p.cumsum(-1) - p > top_p  # the token that crosses the line stays
+    beyond = p.cumsum(-1) - p > top_p  # the token that crosses top_p stays
     return z.masked_fill(torch.zeros_like(beyond).scatter(-1, order, beyond), -torch.inf)

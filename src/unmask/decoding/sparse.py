@@ -1,29 +1,33 @@
 """A history of the likeliest tokens: their probabilities, and the mass of all the others.
 
-With q before and p now, K the tokens that are kept and Q, P the masses of the rest, what is
-computed is the KL of the distributions in which the rest is one token:
+With q before and p now, K the tokens that are kept and Q, P the masses of the rest, the computed
+divergence is the KL of the distributions in which the rest is one token:
 
     D = sum_K q log(q / p) + Q log(Q / P)
 
 It lies below the true KL(q || p) by Q KL(q' || p'), the divergence of the rests as distributions of
-their own. Of the rest, no q is larger than the least that is kept and no p smaller than the least
-there is, and a KL is at most the logarithm of the largest ratio. So
+their own. A KL is at most the logarithm of the largest ratio; in the rest, q is at most the least
+kept q and p is at least the least p. So
 
     0 <= KL(q || p) - D <= Q log(min(1, least kept q / Q) P / least p)
 
-which is the `error` that comes with every D; for KL(p || q) the two change places.
+This bound is the `kl_error` that comes with every D; for KL(p || q) the two change places.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
-from unmask.kernels.common import chunks, working_dtype
+from unmask.kernels.common import Stats, chunks, working_dtype
+from unmask.kernels.reduce import reduce
+from unmask.models.denoiser import ship
 from unmask.rules.view import KL
+
+_COLUMNS = ("tokens", "kept", "rest", "least")
 
 
 @dataclass(frozen=True)
@@ -34,29 +38,38 @@ class Likeliest:
     kept: Tensor  # [M, k] of their probabilities, the largest first
     rest: Tensor  # [M]   of the mass of all others
     least: Tensor  # [M]   of the smallest probability among the others
+    suppressed: tuple[int, ...]  # tokens at -inf in every forward; they have no mass
 
     @classmethod
-    def of(cls, logits: Tensor, count: int, suppressed: Sequence[int]) -> Likeliest:
-        """Of rows of logits [M, V]; tokens that never have any mass count for nothing."""
+    def of(cls, logits: Tensor, count: int, suppressed: tuple[int, ...]) -> Likeliest:
+        """The `count` likeliest tokens of rows of logits [M, V]."""
         parts = [cls._of_chunk(logits[rows], count, suppressed) for rows in chunks(logits)]
-        return cls.joined(parts)
+        return parts[0].joined(parts[1:])
 
     @classmethod
-    def _of_chunk(cls, logits: Tensor, count: int, suppressed: Sequence[int]) -> Likeliest:
+    def _of_chunk(cls, logits: Tensor, count: int, suppressed: tuple[int, ...]) -> Likeliest:
         z = logits.to(working_dtype(logits))
         kept, tokens = z.topk(min(count, z.shape[-1]), -1)
         rest, _, least = _others(z, tokens, suppressed)
         total = torch.logaddexp(kept.logsumexp(-1), rest)
-        return cls(tokens.int(), kept - total[:, None], rest - total, least - total)
-
-    @classmethod
-    def joined(cls, parts: Sequence[Likeliest]) -> Likeliest:
-        """All rows, in order."""
-        return cls(*(torch.cat([getattr(p, f.name) for p in parts]) for f in fields(cls)))
+        return cls(tokens.int(), kept - total[:, None], rest - total, least - total, suppressed)
 
     def rows(self, which: Tensor) -> Likeliest:
-        """Some of the rows."""
-        return Likeliest(*(getattr(self, field.name)[which] for field in fields(self)))
+        """Some of the rows, by their numbers."""
+        which = ship(which, self.tokens.device)
+        tokens, kept, rest, least = (getattr(self, name)[which] for name in _COLUMNS)
+        return Likeliest(tokens, kept, rest, least, self.suppressed)
+
+    def joined(self, others: Sequence[Likeliest]) -> Likeliest:
+        """These rows, then those of the others."""
+        tokens, kept, rest, least = (
+            torch.cat([getattr(part, name) for part in (self, *others)]) for name in _COLUMNS
+        )
+        return Likeliest(tokens, kept, rest, least, self.suppressed)
+
+    def previous(self, slot: Tensor) -> SparsePrevious:
+        """The past of N rows: row n of now was row `slot[n]`, or none at -1."""
+        return SparsePrevious(self, ship(slot, self.tokens.device))
 
 
 @dataclass(frozen=True)
@@ -65,48 +78,47 @@ class SparsePrevious:
 
     kept: Likeliest
     slot: Tensor  # [N]
-    suppressed: tuple[int, ...]  # tokens at -inf in every forward
+
+    def reduce(
+        self, logits: Tensor, kl: frozenset[KL], uniform_start: bool, tokens: Tensor | None
+    ) -> Stats:
+        """The statistics of N rows, with divergences from below and how far they may be too low."""
+        start = kl if uniform_start else frozenset()
+        stats = reduce(logits, None, start, uniform_start, tokens=tokens)
+        columns = self._compared(logits, kl)
+        if uniform_start:
+            known = self.slot >= 0
+            for name in kl:
+                column = f"kl_{name}"
+                columns[column] = torch.where(known, columns[column], getattr(stats, column))
+        return replace(stats, **columns)
+
+    def _compared(self, logits: Tensor, kl: frozenset[KL]) -> dict[str, Tensor]:
+        """The divergences in these directions and their `kl_error`; 0 without history: [N]."""
+        parts = []
+        for rows in chunks(logits):
+            slot = self.slot[rows].long()
+            before = self.kept.rows(slot.clamp_min(0))
+            parts.append(_divergences(logits[rows], before, kl).masked_fill(slot < 0, 0.0))
+        prev_cur, cur_prev, error = torch.cat(parts, -1)
+        both = {"prev_cur": prev_cur, "cur_prev": cur_prev}
+        return {**{f"kl_{name}": both[name] for name in kl}, "kl_error": error}
 
 
-@dataclass(frozen=True)
-class Compared:
-    """N rows against what is kept of them, float64: [N] each."""
-
-    kl_prev_cur: Tensor
-    kl_cur_prev: Tensor
-    error: Tensor  # the true KL of the asked directions lies at most this much higher
-
-
-def compare(logits: Tensor, previous: SparsePrevious, kl: frozenset[KL]) -> Compared:
-    """Both divergences of every row; 0 where there is no history."""
-    parts = []
-    for rows in chunks(logits):
-        slot = previous.slot[rows].long()
-        before = previous.kept.rows(slot.clamp_min(0))
-        found = _compared(logits[rows], before, previous.suppressed, kl)
-        parts.append(found.masked_fill(slot < 0, 0.0))
-    return Compared(*torch.cat(parts, -1))
-
-
-def _compared(
-    logits: Tensor, before: Likeliest, suppressed: Sequence[int], kl: frozenset[KL]
-) -> Tensor:
-    """KL(before || now), KL(now || before), and the error of those that are asked for: [3, n]."""
+def _divergences(logits: Tensor, before: Likeliest, kl: frozenset[KL]) -> Tensor:
+    """KL(before || now), KL(now || before), and the error of the directions `kl`: [3, n]."""
     z, tokens = logits.to(working_dtype(logits)), before.tokens.long()
     kept = z.gather(-1, tokens)
-    rest, most, least = _others(z, tokens, suppressed)
+    rest, most, least = _others(z, tokens, before.suppressed)
     total = torch.logaddexp(kept.logsumexp(-1), rest).double()
     p = torch.cat([kept, rest[:, None]], -1).double() - total[:, None]
     q = torch.cat([before.kept, before.rest[:, None]], -1).double()
-    there, here = _kl(q, p), _kl(p, q)
-    # how far the rest, as a distribution of its own, may have moved
     errors = {
         "prev_cur": _rest_error(q[:, -1], before.kept[:, -1].double(), p[:, -1], least - total),
         "cur_prev": _rest_error(p[:, -1], most - total, q[:, -1], before.least.double()),
     }
-    asked = [errors[direction] for direction in sorted(kl)]
-    error = torch.stack(asked).amax(0) if asked else torch.zeros_like(there)
-    return torch.stack([there, here, error])
+    error = torch.stack([errors[direction] for direction in sorted(kl)]).amax(0)
+    return torch.stack([_kl(q, p), _kl(p, q), error])
 
 
 def _others(z: Tensor, tokens: Tensor, suppressed: Sequence[int]) -> tuple[Tensor, Tensor, Tensor]:

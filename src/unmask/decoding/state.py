@@ -1,4 +1,4 @@
-"""Tensors that belong to rows: they grow and shrink together as rows enter and leave."""
+"""The tensors of rows; they grow and shrink together as rows enter and leave."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from dataclasses import dataclass, fields
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
-# What a new or padded cell holds, for each per-position tensor.
+# The value of a new or padded cell, for each per-position tensor.
 _FILL = {
     "tokens": 0,
     "masked": False,
@@ -39,12 +40,12 @@ class State:
     opened: Tensor  # masks in the window when it was opened
     num_windows: Tensor  # windows with masks at the beginning
     nfe: Tensor  # forwards of the row
-    idle: Tensor  # forwards since it last committed something
-    kl_error: Tensor  # the most that a KL of the row may be higher than was computed, float64
+    idle: Tensor  # forwards since the row last committed something
+    kl_error: Tensor  # how much higher a KL of the row may be than was computed, float64
     # per position: [B, L, ...]
     tokens: Tensor
     masked: Tensor  # still [MASK]
-    given: Tensor  # there before decoding began (padding too)
+    given: Tensor  # fixed before decoding began (padding too)
     answer: Tensor  # positions that decoding fills
     commit_step: Tensor  # the forward (from 0) that fixed it, -1 before
     revoked_times: Tensor
@@ -106,6 +107,14 @@ class State:
             credit=cells("credit", 1, dtype=torch.float64),
         )
 
+    def set_credit(self, where: tuple[Tensor, Tensor], tokens: Tensor, credit: Tensor) -> None:
+        """Write the credit of N cells, [N, K] each; K may be larger than before."""
+        missing = (0, credit.shape[-1] - self.credit.shape[-1])
+        if missing[1]:
+            self.credit_token = pad(self.credit_token, missing, value=_FILL["credit_token"])
+            self.credit = pad(self.credit, missing, value=_FILL["credit"])
+        self.credit_token[where], self.credit[where] = tokens, credit
+
     def keep(self, rows: Tensor) -> None:
         """Keep these rows only, in this order."""
         for field in fields(self):
@@ -120,14 +129,14 @@ class State:
         """All rows in order, on canvases of the greatest length."""
         if len(parts) == 1:
             return parts[0]
-        found = {}
+        tensors_of = {}
         for field in fields(cls):
             tensors = [getattr(part, field.name) for part in parts]
             if field.name in _FILL:
                 shape = [max(sizes) for sizes in zip(*(t.shape[1:] for t in tensors), strict=True)]
                 tensors = [_fit(t, shape, _FILL[field.name]) for t in tensors]
-            found[field.name] = torch.cat(tensors)
-        return cls(**found)
+            tensors_of[field.name] = torch.cat(tensors)
+        return cls(**tensors_of)
 
     def __len__(self) -> int:
         return len(self.length)
@@ -138,4 +147,4 @@ def _fit(cells: Tensor, shape: list[int], fill: float) -> Tensor:
     padding = []
     for have, want in zip(reversed(cells.shape[1:]), reversed(shape), strict=True):
         padding += [0, want - have]
-    return torch.nn.functional.pad(cells, padding, value=fill) if any(padding) else cells
+    return pad(cells, padding, value=fill) if any(padding) else cells

@@ -1,4 +1,4 @@
-"""From cells to windows: what was computed for N cells, laid out as a rule sees it."""
+"""Lays out the statistics of N cells as the View of a rule: B rows, W window positions."""
 
 from __future__ import annotations
 
@@ -9,31 +9,38 @@ from torch import Tensor
 
 from unmask.decoding.history import Where
 from unmask.decoding.state import State
-from unmask.kernels.reduce import Stats
-from unmask.rules.view import ABSENT, Needs, Progress, View
+from unmask.kernels.common import Stats
+from unmask.rules.view import Needs, Progress, View
 
-MOST_REVOCATIONS = 16  # of one position, whatever a rule says: every row ends
+MOST_REVOCATIONS = 16  # of one position under any rule, so that every row ends
 
 
 @dataclass(frozen=True)
-class Found:
-    """What one forward told about N cells: [N] each."""
+class CellStats:
+    """What one forward says about N cells: [N] each, on the host."""
 
     where: Where
     raw: Stats  # of the model's own distributions
     scored: Stats  # of the distributions that score
-    drift: Tensor  # since commit, or ABSENT
-    ends: Tensor  # True where the token ends the answer and is to be ranked last, or ABSENT
+    drift: Tensor | None  # KL since commit, where the rule needs it
+    deferred: Tensor | None  # True where the token ends the answer and is to be ranked last
+    trail: Tensor | None  # [N, n] the last values of KL(current || previous), newest last
+    credit: tuple[Tensor, Tensor] | None  # tokens and their credit after this forward, [N, K] each
 
 
 def lay_out(
-    state: State, window: Tensor, candidates: Tensor, found: Found, draws: Tensor, needs: Needs
+    state: State,
+    window: Tensor,
+    candidates: Tensor,
+    stats: CellStats,
+    draws: Tensor | None,
+    needs: Needs,
 ) -> View:
     """The view of all rows: values of cells outside the windows are left out."""
-    rows, positions = found.where
+    rows, positions = stats.where
     width = int((state.stop - state.start).max())
     watched = needs.drift is not None or needs.later_blocks  # cells that are no candidates
-    inside = window[found.where] if watched else slice(None)
+    inside = window[stats.where] if watched else slice(None)
     rows, positions = rows[inside], positions[inside]
     shape, cells = (len(state), width), (rows, positions - state.start[rows])
 
@@ -44,46 +51,38 @@ def lay_out(
         out[cells] = table
         return list(out.unbind(-1))
 
-    raw, scored = found.raw, found.scored
-    optional = {
+    raw, scored = stats.raw, stats.scored
+    floats = {
+        "confidence": scored.confidence,
+        "margin": scored.margin,
+        "entropy": scored.entropy,
+        "raw_entropy": raw.entropy,
         "kl_prev_cur": raw.kl_prev_cur,
         "kl_cur_prev": raw.kl_cur_prev,
-        "drift": found.drift,
+        "drift": stats.drift,
     }
-    given = {name: column for name, column in optional.items() if column is not ABSENT}
-    floats = [scored.confidence, scored.margin, scored.entropy, raw.entropy, *given.values()]
-    confidence, margin, entropy, raw_entropy, *more = lay(*(column[inside] for column in floats))
-    laid = dict(zip(given, more, strict=True))
+    columns = {name: column[inside] for name, column in floats.items() if column is not None}
+    laid = dict(zip(columns, lay(*columns.values()), strict=True))
     masked, seen = lay(candidates[rows, positions], state.slot[rows, positions] >= 0)
-    deferred = ABSENT if found.ends is ABSENT else lay(found.ends[inside])[0] & masked
     if needs.drift is None:  # nothing is ever taken back
         (token,) = lay(scored.token[inside])
         revocable, revoked_times = torch.zeros_like(masked), torch.zeros_like(token)
     else:
         times = state.revoked_times[rows, positions]
-        held = (state.anchor[rows, positions] >= 0) & (times < MOST_REVOCATIONS)
-        (revocable,) = lay(held)
+        (revocable,) = lay((state.anchor[rows, positions] >= 0) & (times < MOST_REVOCATIONS))
         token, revoked_times = lay(scored.token[inside], times)
-    trail = ABSENT
-    if needs.trail:
-        trail = torch.stack(lay(*state.trail[rows, positions].unbind(-1)), -1)
+    trail, deferred = stats.trail, stats.deferred
     return View(
         masked=masked,
         token=token,
-        confidence=confidence,
-        margin=margin,
-        entropy=entropy,
-        raw_entropy=raw_entropy,
         seen=seen,
-        kl_prev_cur=laid.get("kl_prev_cur", ABSENT),
-        kl_cur_prev=laid.get("kl_cur_prev", ABSENT),
-        trail=trail,
+        trail=None if trail is None else torch.stack(lay(*trail[inside].unbind(-1)), -1),
         draws=draws,
-        drift=laid.get("drift", ABSENT),
         revocable=revocable,
         revoked_times=revoked_times,
-        deferred=deferred,
+        deferred=None if deferred is None else lay(deferred[inside])[0] & masked,
         progress=progress(state),
+        **laid,
     )
 
 

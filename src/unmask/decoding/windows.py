@@ -1,4 +1,4 @@
-"""Windows: the full answer, or blocks of it from left to right, one open per row."""
+"""Windows: the full answer, or its blocks from left to right; each row has one open window."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def in_window(state: State) -> Tensor:
 
 
 def open_windows(state: State, block: int | None) -> Tensor:
-    """Open the next window with masks, for every row that has filled its own: [B] bool."""
+    """Open the next window with masks of every row that has filled its own; returns which: [B]."""
     done = state.masked.any(-1) & ~(state.masked & in_window(state)).any(-1)
     if not bool(done.any()):
         return done
@@ -43,9 +43,9 @@ def windows_after(state: State, block: int | None) -> Tensor:
 
 
 def forwards_here(state: State, block: int | None, steps: int) -> Tensor:
-    """How many forwards the open window may still take, if `steps` must do for the row: [B].
+    """How many forwards the open window may still take if the row has `steps` in all: [B].
 
-    A fair share by masks, but later windows are left one each; at least the present one.
+    The share of its masks, but one forward is left for each later window; at least 1.
     """
     left = steps - state.nfe
     here = (state.masked & in_window(state)).sum(-1)

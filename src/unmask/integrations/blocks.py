@@ -18,7 +18,7 @@ _KEYS = itertools.count()
 
 
 @dataclass
-class Seat:
+class BlockState:
     """The state of a block between two forwards; the host keeps it with its request.
 
     No other reference exists, so the memory is freed when the host drops the request.
@@ -72,7 +72,7 @@ class Blocks:
         self,
         tokens: Tensor,
         logits: Tensor,
-        seats: Sequence[Seat],
+        states: Sequence[BlockState],
         seeds: Sequence[int],
         fixed: Tensor | None = None,
     ) -> Tensor:
@@ -81,7 +81,7 @@ class Blocks:
         Args:
             tokens: [B, W] on the CPU, as they were in the forward.
             logits: [B, W, V] of that forward, on any device; they are read, not kept.
-            seats: the state of each block; a new block has a new one.
+            states: the state of each block; a new block has a new one.
             seeds: the seeds of new blocks.
             fixed: [B, W] True where a mask token belongs to the prompt and stays.
         """
@@ -90,29 +90,29 @@ class Blocks:
         if not unfilled:
             return tokens
         for place in unfilled:
-            known = seats[place].tokens()
+            known = states[place].tokens()
             if known is None or not torch.equal(known, canvases[place]):
-                seats[place].rows = None  # a new block, or one that the host restarted
-        rows = self._seated([seats[place] for place in unfilled])
+                states[place].rows = None  # a new block, or one that the host restarted
+        rows = self._gathered([states[place] for place in unfilled])
         for place in unfilled:
-            if seats[place].rows is None:
-                seats[place].key = next(_KEYS)
+            if states[place].rows is None:
+                states[place].key = next(_KEYS)
                 request = infill_request(
                     self._given(logits).spec, canvases[place], self.options.settings, seeds[place]
                 )
-                (rows := rows or self._rows(logits)).admit(request, seats[place].key)
-            seats[place].rows = rows
+                (rows := rows or self._rows(logits)).admit(request, states[place].key)
+            states[place].rows = rows
         assert rows is not None
-        return self._decided(rows, tokens, logits, {seats[p].key: p for p in unfilled}, fixed)
+        return self._decided(rows, tokens, logits, {states[p].key: p for p in unfilled}, fixed)
 
     @property
     def _no_mask(self) -> int:
         """A token id that is not the mask."""
         return 0 if self.mask_id else 1
 
-    def _seated(self, seats: Sequence[Seat]) -> Rows | None:
+    def _gathered(self, states: Sequence[BlockState]) -> Rows | None:
         """The blocks that already have a state, as one group; None if all are new."""
-        members = [(seat.rows, seat.key) for seat in seats if seat.rows is not None]
+        members = [(state.rows, state.key) for state in states if state.rows is not None]
         if not members:
             return None
         first, keys = members[0][0], {key for _, key in members}

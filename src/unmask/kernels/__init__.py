@@ -1,4 +1,4 @@
-"""Who works out the statistics: the fastest kernel that is there and right, or the one chosen."""
+"""Kernels that compute the statistics: the fastest that is there and correct, or a chosen one."""
 
 from __future__ import annotations
 
@@ -12,63 +12,65 @@ import torch
 
 from unmask.errors import UnknownName, UnmaskError
 from unmask.kernels.check import disagreement
-from unmask.kernels.common import Rows, Stats, Unavailable
+from unmask.kernels.common import ReduceInput, Stats, Unavailable
 
 AUTO = "auto"
 MODULES = {"torch": "reference", "native": "native", "compile": "compiled", "triton": "cuda"}
-FASTEST = {"cpu": "native", "cuda": "triton"}  # what `auto` tries before plain PyTorch
+FASTEST = {"cpu": "native", "cuda": "triton"}  # `auto` tries these before plain PyTorch
 
-_chosen = [AUTO]  # by `use`; the last one counts
+_chosen = [AUTO]  # set by `use`
 
 
-class Backend(Protocol):
-    """What the module of a kernel holds."""
+class Kernel(Protocol):
+    """The functions of a kernel's module."""
 
     def prepare(self) -> torch.device | None:
-        """Raise `Unavailable` with the reason, or say on which device to check it, if at all."""
+        """Raise `Unavailable` with the reason, or return the device to check it on, if any."""
 
-    def serves(self, rows: Rows) -> bool:
-        """Whether it can read these tensors."""
+    def serves(self, rows: ReduceInput) -> bool:
+        """Whether the kernel can read these tensors."""
 
-    def reduce_rows(self, rows: Rows) -> Stats:
+    def reduce_rows(self, rows: ReduceInput) -> Stats:
         """Statistics of N rows."""
 
 
 def use(name: str) -> AbstractContextManager[None]:
-    """Choose who serves from now on: `auto`, `torch`, `native`, `compile` or `triton`.
+    """Choose the kernel from now on: `auto`, `torch`, `native`, `compile` or `triton`.
 
-    As a context manager, until the end of the block. What a kernel cannot read (float64, another
-    device) is left to plain PyTorch.
+    As a context manager, until the end of the block. Plain PyTorch reduces the tensors that the
+    kernel cannot read (float64, another device).
     """
     if name not in (AUTO, *MODULES):
         raise UnknownName("kernel", name, (AUTO, *MODULES))
     if name != AUTO and (reason := missing(name)):
-        raise UnmaskError(f"the kernel {name!r} cannot serve here: {reason}")
+        raise UnmaskError(f"the kernel {name!r} cannot be used here: {reason}")
     before, _chosen[0] = _chosen[0], name
     return _until_the_end(before)
 
 
 def backend(device: str = "cpu") -> str:
-    """The name of the kernel that serves float32, bfloat16 and float16 logits on a device."""
-    return _serving(Rows(torch.empty((0, 1), device=device)))
+    """The name of the kernel for float32, bfloat16 and float16 logits on a device."""
+    return _serving(ReduceInput(torch.empty((0, 1), device=device)))
 
 
 def backends() -> dict[str, str | None]:
-    """Every kernel, and why it cannot serve here: None where it can."""
+    """Every kernel, and why it cannot be used here: None where it can."""
     return {name: missing(name) for name in MODULES}
 
 
-def reduce_rows(rows: Rows) -> Stats:
-    """Statistics of N rows, by the kernel that serves them."""
+def reduce_rows(rows: ReduceInput) -> Stats:
+    """Statistics of N rows, by the first kernel that can read them."""
     width = rows.now.shape[-1]
     if rows.past is not None and rows.past.shape[-1] != width:
-        raise ValueError(f"rows of {width} and of {rows.past.shape[-1]} tokens have no divergence")
+        raise ValueError(
+            f"rows of {width} tokens cannot be compared with rows of {rows.past.shape[-1]}"
+        )
     return _module(_serving(rows)).reduce_rows(rows)
 
 
 @cache
 def missing(name: str) -> str | None:
-    """Why a kernel cannot serve here; it is loaded, and compared with plain PyTorch, once."""
+    """Why a kernel cannot be used here; it is loaded and compared with plain PyTorch once."""
     try:
         device = _module(name).prepare()
     except Unavailable as reason:
@@ -76,15 +78,15 @@ def missing(name: str) -> str | None:
     return None if device is None else disagreement(_module(name).reduce_rows, device)
 
 
-def _serving(rows: Rows) -> str:
+def _serving(rows: ReduceInput) -> str:
     name = FASTEST.get(rows.now.device.type, "torch") if _chosen[0] == AUTO else _chosen[0]
     ready = missing(name) is None and _module(name).serves(rows)
     return name if ready else "torch"
 
 
-def _module(name: str) -> Backend:
+def _module(name: str) -> Kernel:
     try:
-        return cast(Backend, import_module(f"unmask.kernels.{MODULES[name]}"))
+        return cast(Kernel, import_module(f"unmask.kernels.{MODULES[name]}"))
     except ModuleNotFoundError as error:
         raise Unavailable(f"{error.name} is not installed") from error
 

@@ -1,4 +1,4 @@
-"""Builds the native kernel with the C++ compiler at hand: python -m unmask.kernels.build."""
+"""Builds the native kernel with a C++ compiler: python -m unmask.kernels.build."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ FLAGS = ("-O3", "-std=c++17", "-fPIC", "-shared", "-pthread", "-Wno-psabi")
 
 
 def compiler() -> str | None:
-    """$CXX, or the first of the usual names that is there."""
+    """The path of $CXX, or of the first installed compiler of the usual names."""
     names = (os.environ.get("CXX", ""), "g++", "clang++", "c++")
-    return next((found for name in names if name and (found := shutil.which(name))), None)
+    return next((path for name in names if name and (path := shutil.which(name))), None)
 
 
 def build(target: Path) -> str | None:
-    """Compile the kernel into `target`; why it could not be done, or None."""
-    found = compiler()
-    if found is None:
+    """Compile the kernel into `target`; returns why that failed, or None."""
+    path = compiler()
+    if path is None:
         return "there is no C++ compiler"
-    fresh = target.with_name(f".{target.name}.{os.getpid()}")  # never half a file under its name
+    fresh = target.with_name(f".{target.name}.{os.getpid()}")  # `target` is never half a file
     done = subprocess.run(
-        [found, *FLAGS, str(SOURCE), "-o", str(fresh)], capture_output=True, text=True, check=False
+        [path, *FLAGS, str(SOURCE), "-o", str(fresh)], capture_output=True, text=True, check=False
     )
     if done.returncode:
         lines = (done.stderr or "no message").strip().splitlines()
-        return f"{found} failed: {next((line for line in lines if 'error' in line), lines[0])}"
+        return f"{path} failed: {next((line for line in lines if 'error' in line), lines[0])}"
     fresh.replace(target)
     return None
 

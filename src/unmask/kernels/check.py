@@ -1,4 +1,4 @@
-"""Whether a kernel is right: a few rows with every oddity, compared with plain PyTorch."""
+"""Checks a kernel: compares it with plain PyTorch on a few rows with every oddity."""
 
 from __future__ import annotations
 
@@ -9,35 +9,35 @@ import torch
 from torch import Tensor
 
 from unmask.kernels import reference
-from unmask.kernels.common import NO_HISTORY, UNIFORM, Kernel, Rows
+from unmask.kernels.common import NO_HISTORY, UNIFORM, ReduceInput, ReduceRows
 from unmask.rules.view import BOTH_KL
 
-VOCABULARY = 45  # no multiple of anything that a kernel reads at once
+VOCABULARY = 45  # no multiple of any vector width
 DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 TOLERANCE = 1e-5
 
 
-def disagreement(kernel: Kernel, device: torch.device) -> str | None:
+def disagreement(kernel: ReduceRows, device: torch.device) -> str | None:
     """What a kernel gets wrong, or None."""
     for dtype in DTYPES:
         for rows in _examples(dtype, device):
             try:
-                found, wanted = vars(kernel(rows)), vars(reference.reduce_rows(rows))
-            except Exception as error:  # whatever it is, such a kernel does not serve
+                stats, expected = vars(kernel(rows)), vars(reference.reduce_rows(rows))
+            except Exception as error:  # any failure makes the kernel unusable
                 return f"it fails on {dtype}: {error}"
-            for name in wanted:
-                if not _close(found[name], wanted[name]):
+            for name, column in expected.items():
+                if column is not None and not _close(stats[name], column):
                     return f"its {name} is wrong for {dtype}"
     return None
 
 
-def _close(found: Tensor, wanted: Tensor) -> bool:
-    return found.shape == wanted.shape and torch.allclose(
-        found.double(), wanted.double(), TOLERANCE, TOLERANCE, equal_nan=True
+def _close(column: Tensor, expected: Tensor) -> bool:
+    return column.shape == expected.shape and torch.allclose(
+        column.double(), expected.double(), TOLERANCE, TOLERANCE, equal_nan=True
     )
 
 
-def _examples(dtype: torch.dtype, device: torch.device) -> Iterator[Rows]:
+def _examples(dtype: torch.dtype, device: torch.device) -> Iterator[ReduceInput]:
     """Rows with ties, suppressed tokens, broken numbers, and every kind of history."""
     places = torch.arange(6 * VOCABULARY, dtype=torch.float64).reshape(6, VOCABULARY)
     now, past = 5 * (places * 1.7).sin(), 5 * (places * 1.7 + 0.3).sin()
@@ -48,5 +48,5 @@ def _examples(dtype: torch.dtype, device: torch.device) -> Iterator[Rows]:
     now, past = now.to(device, dtype), past.to(device, dtype)
     slot = torch.tensor([0, 1, 2, 3, NO_HISTORY, UNIFORM], device=device)
     tokens = torch.tensor([0, 1, 25, 2, 44, 3], device=device)
-    yield Rows(now[slot != 3], kl=BOTH_KL)  # the token of a broken row is anybody's
-    yield Rows(now, past, slot, tokens, BOTH_KL, uniform=True)
+    yield ReduceInput(now[slot != 3], kl=BOTH_KL)  # the token of a broken row is undefined
+    yield ReduceInput(now, past, slot, tokens, BOTH_KL, uniform=True)

@@ -1,14 +1,15 @@
-"""What every kernel is given and gives back."""
+"""The input and the output of every kernel."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from unmask.rules.view import ABSENT, KL
+from unmask.rules.view import KL
 
 CHUNK_ELEMENTS = 1 << 17  # float32 elements of a chunk: 0.5 MB stays in a cache (GPU: 128 MB)
 
@@ -17,39 +18,39 @@ NO_HISTORY, UNIFORM = -1, -2  # slots that name no row
 
 @dataclass(frozen=True)
 class Stats:
-    """What is left of N rows of logits: [N] each, float64 (token: int64)."""
+    """The statistics of N rows of logits: [N] each, float64 (token: int64)."""
 
     token: Tensor
     confidence: Tensor
     margin: Tensor
     entropy: Tensor
-    kl_prev_cur: Tensor = ABSENT
-    kl_cur_prev: Tensor = ABSENT
-    kl_error: Tensor = ABSENT  # of a sparse history: how much higher the KL may be
+    kl_prev_cur: Tensor | None = None  # None unless the direction is asked for
+    kl_cur_prev: Tensor | None = None
+    kl_error: Tensor | None = None  # of a sparse history: how much higher the KL may be
 
     def on_host(self) -> Stats:
         """The same in the host's memory."""
         return Stats(*on_host(list(vars(self).values())))
 
 
-def on_host(columns: Sequence[Tensor]) -> list[Tensor]:
-    """Columns of N numbers in the host's memory, in one go: the one wait of a step for its device.
+def on_host(columns: Sequence[Tensor | None]) -> list[Any]:
+    """Columns of N numbers in the host's memory; all are copied at once, which waits once.
 
-    Whole numbers travel as float64, which holds every token id exactly.
+    Whole numbers travel as float64, which holds every token id exactly. None stays None.
     """
-    away = [column for column in columns if column.device.type != "cpu"]
+    away = [column for column in columns if column is not None and column.device.type != "cpu"]
     if not away:
         return list(columns)
     arrived = iter(torch.stack([column.double() for column in away]).cpu().unbind())
     return [
-        column if column.device.type == "cpu" else next(arrived).to(column.dtype)
+        column if column is None or column.device.type == "cpu" else next(arrived).to(column.dtype)
         for column in columns
     ]
 
 
 @dataclass(frozen=True)
-class Rows:
-    """N rows to reduce, and what they are compared with.
+class ReduceInput:
+    """N rows to reduce, and the rows that they are compared with.
 
     Row n was row `slot[n]` of `past` one forward ago; NO_HISTORY gives D = 0, and UNIFORM stands
     for the uniform distribution over the tokens that are not suppressed.
@@ -57,17 +58,17 @@ class Rows:
 
     now: Tensor  # [N, V]
     past: Tensor | None = None  # [M, V], of the same dtype
-    slot: Tensor | None = None  # [N], none: no row is compared
+    slot: Tensor | None = None  # [N]; None: no row is compared
     tokens: Tensor | None = None  # [N], to score instead of the likeliest ones
-    kl: frozenset[KL] = frozenset()  # the directions that are asked for; more may be given
+    kl: frozenset[KL] = frozenset()  # the directions that are asked for; a kernel may give more
     uniform: bool = False  # whether a slot may be UNIFORM
 
 
-Kernel = Callable[[Rows], Stats]
+ReduceRows = Callable[[ReduceInput], Stats]
 
 
 class Unavailable(Exception):  # noqa: N818  (reads as the sentence it prints)
-    """Why a kernel cannot serve here."""
+    """Why a kernel cannot be used here."""
 
 
 def chunks(logits: Tensor, elements: int | None = None) -> Iterator[slice]:
@@ -79,5 +80,5 @@ def chunks(logits: Tensor, elements: int | None = None) -> Iterator[slice]:
 
 
 def working_dtype(logits: Tensor) -> torch.dtype:
-    """float32, or float64 where the model itself speaks float64."""
+    """float32, or float64 where the logits are float64."""
     return torch.float64 if logits.dtype == torch.float64 else torch.float32

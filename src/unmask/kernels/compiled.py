@@ -11,34 +11,41 @@ import torch
 from torch import Tensor
 
 from unmask.kernels.build import compiler
-from unmask.kernels.common import NO_HISTORY, UNIFORM, Rows, Stats, Unavailable, working_dtype
+from unmask.kernels.common import (
+    NO_HISTORY,
+    UNIFORM,
+    ReduceInput,
+    Stats,
+    Unavailable,
+    working_dtype,
+)
 
 Columns = tuple[Tensor, ...]  # [N] each
 
 
 def prepare() -> None:
-    """A compiler must be there; nothing is compiled yet, since that takes many seconds."""
+    """Check that there is a compiler; the first call compiles, which takes many seconds."""
     if compiler() is None and not torch.cuda.is_available():
         raise Unavailable("torch.compile needs a C++ compiler")
 
 
-def serves(rows: Rows) -> bool:
-    """Any floating dtype on any device, if there is a row at all."""
+def serves(rows: ReduceInput) -> bool:
+    """Any floating dtype on any device, with at least one row."""
     return rows.now.is_floating_point() and len(rows.now) > 0
 
 
-def reduce_rows(rows: Rows) -> Stats:
+def reduce_rows(rows: ReduceInput) -> Stats:
     """Statistics of N rows; the first call of each kind compiles."""
-    if len(rows.now) == 1:  # torch would compile another order of sums for it: other bits
+    if len(rows.now) == 1:  # alone, torch sums in another order: other bits
         return _first(reduce_rows(_twice(rows)))
     if rows.slot is None or not rows.kl:
         token, top, second, total, depth = _compiled(_alone, rows.now)
         divergences = [torch.zeros_like(total)] * 2
     else:
         past = rows.now if rows.past is None or not len(rows.past) else rows.past
-        found = _compiled(_compared, rows.now, past, rows.slot)
-        token, top, second, total, depth = found[:5]
-        divergences = _divergences(total, found[5:], rows.slot == NO_HISTORY)
+        columns = _compiled(_compared, rows.now, past, rows.slot)
+        token, top, second, total, depth = columns[:5]
+        divergences = _divergences(total, columns[5:], rows.slot == NO_HISTORY)
     token = token if rows.tokens is None else rows.tokens
     scored = rows.now.gather(-1, token[:, None])[:, 0].double()
     return Stats(
@@ -50,7 +57,7 @@ def reduce_rows(rows: Rows) -> Stats:
     )
 
 
-def _twice(rows: Rows) -> Rows:
+def _twice(rows: ReduceInput) -> ReduceInput:
     twice = (None if t is None else torch.cat([t, t]) for t in (rows.now, rows.slot, rows.tokens))
     now, slot, tokens = twice
     assert now is not None
@@ -58,7 +65,8 @@ def _twice(rows: Rows) -> Rows:
 
 
 def _first(stats: Stats) -> Stats:
-    return Stats(*(column[:1] for column in vars(stats).values()))
+    columns: list[Tensor] = [column[:1] for column in vars(stats).values() if column is not None]
+    return Stats(*columns)
 
 
 def _alone(now: Tensor) -> Columns:
@@ -68,12 +76,12 @@ def _alone(now: Tensor) -> Columns:
 
 
 def _compared(now: Tensor, past: Tensor, slot: Tensor) -> Columns:
-    """The same, and of the past the sum of the weights; weighted gaps, by past and by now."""
+    """The columns of `_alone`; the past's sum of weights; the gaps weighted by past and by now."""
     z = now.to(working_dtype(now))
     depth, weight, columns = _softmax(z)
     uniform = torch.where(z == -torch.inf, z, 0.0)
-    found = past[slot.clamp_min(0)].to(z.dtype)
-    y = torch.where((slot == UNIFORM)[:, None], uniform, found)
+    before = past[slot.clamp_min(0)].to(z.dtype)
+    y = torch.where((slot == UNIFORM)[:, None], uniform, before)
     past_depth = y - y.amax(-1, keepdim=True)
     past_weight = past_depth.exp()
     gap = past_depth - depth  # infinite where one token of the two is suppressed
@@ -83,7 +91,7 @@ def _compared(now: Tensor, past: Tensor, slot: Tensor) -> Columns:
 
 
 def _softmax(z: Tensor) -> tuple[Tensor, Tensor, Columns]:
-    """Depths, weights, and what is left of them."""
+    """Depths, weights, and the columns of `_alone`."""
     token = z.argmax(-1)
     top = z.amax(-1)
     depth = z - top[:, None]
@@ -99,15 +107,15 @@ def _divergences(total: Tensor, columns: Columns, unseen: Tensor) -> list[Tensor
     """KL(past || now) and KL(now || past): [N] each."""
     past_total, by_past, by_now = columns
     ratio = total.log() - past_total.log()
-    found = by_past / past_total + ratio, -by_now / total - ratio
-    return [d.clamp_min(0.0).masked_fill(unseen, 0.0) for d in found]
+    both = by_past / past_total + ratio, -by_now / total - ratio
+    return [d.clamp_min(0.0).masked_fill(unseen, 0.0) for d in both]
 
 
 def _compiled(function: Callable[..., Columns], *tensors: Tensor) -> Columns:
-    """Call a function through torch.compile, each kind of tensors with its own copy of it.
+    """Call a function through torch.compile, with a copy of the function for each kind of tensors.
 
-    torch gives up on code that was compiled eight times: it does so anew for every dtype, number
-    of threads, and single row.
+    torch compiles anew for every dtype, number of threads and single row, and gives up on a
+    function after eight times.
     """
     kinds = tuple((tensor.dtype, tensor.device, len(tensor) == 1) for tensor in tensors)
     return _copy(function, torch.get_num_threads(), kinds)(*tensors)

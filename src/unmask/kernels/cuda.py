@@ -1,6 +1,6 @@
-"""The statistics in Triton: every part of a row is one program, and is read once.
+"""The statistics in Triton: one program per part of a row; each part is read once.
 
-A program leaves eleven numbers of its part, and `parts` makes one row of the few dozen parts.
+A program writes eleven numbers for its part, and `parts` joins the few dozen parts of a row.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from unmask.kernels.common import Rows, Stats, Unavailable
+from unmask.kernels.common import ReduceInput, Stats, Unavailable
 from unmask.kernels.parts import joined
 
 PART = 4096  # tokens that a program holds at once
@@ -65,7 +65,7 @@ def _reduce_part(  # type: ignore[no-untyped-def]
 
 
 def prepare() -> torch.device:
-    """A CUDA device, or Triton's interpreter, which runs on the CPU."""
+    """The CUDA device, or the CPU for Triton's interpreter."""
     if torch.cuda.is_available():
         return torch.device("cuda")
     if not _interpreted():
@@ -73,14 +73,14 @@ def prepare() -> torch.device:
     return torch.device("cpu")
 
 
-def serves(rows: Rows) -> bool:
-    """Whether these rows are where Triton runs, in a dtype that the kernel reads."""
+def serves(rows: ReduceInput) -> bool:
+    """Whether Triton runs on the device of these rows, and the kernel reads their dtype."""
     past = rows.now if rows.past is None else rows.past
     here = rows.now.is_cuda or _interpreted()
     return here and rows.now.dtype in DTYPES and past.dtype == rows.now.dtype
 
 
-def reduce_rows(rows: Rows, part: int = PART) -> Stats:
+def reduce_rows(rows: ReduceInput, part: int = PART) -> Stats:
     """Statistics of N rows."""
     count, vocabulary = rows.now.shape
     parts = triton.cdiv(vocabulary, part)
@@ -100,7 +100,7 @@ def reduce_rows(rows: Rows, part: int = PART) -> Stats:
 
 
 def _readable(values: Tensor) -> Tensor:
-    """With the tokens of a row side by side; rows may lie apart."""
+    """The same values with the tokens of a row contiguous; rows may have any stride."""
     return values if values.stride(-1) == 1 else values.contiguous()
 
 

@@ -1,4 +1,4 @@
-"""The kernel in C++, called on the memory of CPU tensors; absent where it was not built."""
+"""The kernel in C++, called on the memory of CPU tensors; unavailable until it is built."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from unmask.kernels.common import Rows, Stats, Unavailable
+from unmask.kernels.common import ReduceInput, Stats, Unavailable
 
 LIBRARY = Path(__file__).with_name("_reduce.so")
-VERSION = 1  # of the call below: what `unmask_reduce_version` answers
-LEVELS = ("plain", "avx2", "avx512")  # instruction sets, by the number that the library has
+VERSION = 1  # of the call below; `unmask_reduce_version` returns it
+LEVELS = ("plain", "avx2", "avx512")  # instruction sets, by the library's numbers
 TYPES = {torch.float32: 0, torch.bfloat16: 1, torch.float16: 2}
 
-_SMALL = 1 << 16  # elements that are sooner read than a thread is started
+_SMALL = 1 << 16  # elements per thread: reading fewer takes less time than starting a thread
 
 
 def prepare() -> torch.device:
@@ -25,7 +25,7 @@ def prepare() -> torch.device:
     return torch.device("cpu")
 
 
-def serves(rows: Rows) -> bool:
+def serves(rows: ReduceInput) -> bool:
     """Whether these rows are on the CPU, in a dtype that the kernel reads."""
     past = rows.now if rows.past is None else rows.past
     return (
@@ -33,7 +33,7 @@ def serves(rows: Rows) -> bool:
     )
 
 
-def reduce_rows(rows: Rows, level: int = len(LEVELS) - 1) -> Stats:
+def reduce_rows(rows: ReduceInput, level: int = len(LEVELS) - 1) -> Stats:
     """Statistics of N rows, on as many threads as torch has; each row by one thread."""
     count, vocabulary = rows.now.shape
     token = torch.empty(count, dtype=torch.int64)
@@ -65,31 +65,31 @@ def library() -> ctypes.CDLL:
     if not LIBRARY.exists():
         raise Unavailable("it was not built: python -m unmask.kernels.build")
     try:
-        found = ctypes.CDLL(str(LIBRARY))
-        version = found.unmask_reduce_version()
+        loaded = ctypes.CDLL(str(LIBRARY))
+        version = loaded.unmask_reduce_version()
     except (OSError, AttributeError) as error:
         raise Unavailable(f"it cannot be loaded: {error}") from error
     if version != VERSION:
         raise Unavailable("it was built from another version: python -m unmask.kernels.build")
     number, pointer, size = ctypes.c_int, ctypes.c_void_p, ctypes.c_int64
-    found.unmask_reduce.restype = None
-    found.unmask_reduce.argtypes = [
+    loaded.unmask_reduce.restype = None
+    loaded.unmask_reduce.argtypes = [
         *(number, pointer, size, size, size, pointer, size),
         *(pointer, pointer, pointer, pointer, number, number),
     ]
-    return found
+    return loaded
 
 
 def _readable(values: Tensor) -> Tensor:
-    """With the tokens of a row side by side; rows may lie apart."""
+    """The same values with the tokens of a row contiguous; rows may have any stride."""
     return values if values.stride(-1) == 1 else values.contiguous()
 
 
 def _indices(values: Tensor | None, stop: int, name: str) -> Tensor | None:
-    """As the kernel reads them; it trusts them, so that they are checked here."""
+    """Indices as the kernel reads them, checked here because the kernel does not check them."""
     if values is None:
         return None
-    found = values.to(torch.int64).contiguous()
-    if len(found) and int(found.max()) >= stop:
-        raise IndexError(f"{name} {int(found.max())} is not below {stop}")
-    return found
+    indices = values.to(torch.int64).contiguous()
+    if len(indices) and int(indices.max()) >= stop:
+        raise IndexError(f"{name} {int(indices.max())} is not below {stop}")
+    return indices

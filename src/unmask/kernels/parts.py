@@ -1,4 +1,4 @@
-"""From the parts of a row to the row: softmaxes of parts, brought to one top in float64."""
+"""Joins the softmaxes of a row's parts into one, relative to one top, in float64."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from unmask.kernels.common import NO_HISTORY, Rows, Stats
+from unmask.kernels.common import NO_HISTORY, ReduceInput, Stats
 
 LEAST_EXPONENT = -103.97  # exp() of anything lower is 0 in float32
 
 
 class Parts:
-    """Rows in parts: each has the sum of its weights exp(z - its own top), [N, parts]."""
+    """Rows in parts; each part has the sum of its weights exp(z - its own top): [N, parts]."""
 
     def __init__(self, tops: Tensor, weights: Tensor) -> None:
         self.top = tops.amax(-1)  # [N]
-        empty = tops == -torch.inf  # nothing but suppressed tokens: weighed from a top of 0
+        empty = tops == -torch.inf  # only suppressed tokens: weighed from a top of 0
         self.shift = tops.masked_fill(empty, 0.0) - self.top[:, None]  # [N, parts]
         self.scale = self.shift.exp().masked_fill(empty, 0.0)
         self.weights = self.scale * weights
@@ -28,12 +28,12 @@ class Parts:
         return (self.scale * sums + shift * self.weights).sum(-1) / self.total
 
 
-def joined(rows: Rows, token: Tensor, columns: Tensor, compared: bool) -> Stats:
+def joined(rows: ReduceInput, token: Tensor, columns: Tensor, compared: bool) -> Stats:
     """The statistics of N rows from those of their parts, [N, parts] each.
 
-    The columns are the top, the second, the sum of the weights and of weights times depths; then
-    of the past the top and the sum of the weights, the gaps weighted by the past and by now, and
-    the largest logit that now forbids and that the past forbids.
+    The columns are the top, the second, the sum of weights, and the sum of weights times depths;
+    then the past's top and sum of weights, the gaps weighted by the past and by now, and the
+    largest logit that now forbids and that the past forbids.
     """
     tops, seconds, weights, depths = columns[:4]
     now = Parts(tops, weights)
@@ -42,7 +42,7 @@ def joined(rows: Rows, token: Tensor, columns: Tensor, compared: bool) -> Stats:
     chosen = token.gather(-1, first)[:, 0] if rows.tokens is None else rows.tokens
     scored = rows.now.gather(-1, chosen[:, None])[:, 0].double()
     zero = torch.zeros_like(now.total)
-    found = Stats(
+    stats = Stats(
         chosen,
         (scored - now.top).exp() / now.total,
         -(others - now.top).expm1() / now.total,
@@ -51,10 +51,10 @@ def joined(rows: Rows, token: Tensor, columns: Tensor, compared: bool) -> Stats:
         zero,
     )
     if not compared or rows.slot is None:
-        return found
+        return stats
     unseen = rows.slot == NO_HISTORY
     prev_cur, cur_prev = (d.masked_fill(unseen, 0.0) for d in _divergences(now, columns[4:]))
-    return replace(found, kl_prev_cur=prev_cur, kl_cur_prev=cur_prev)
+    return replace(stats, kl_prev_cur=prev_cur, kl_cur_prev=cur_prev)
 
 
 def _divergences(now: Parts, columns: Tensor) -> tuple[Tensor, Tensor]:
@@ -71,6 +71,6 @@ def _divergences(now: Parts, columns: Tensor) -> tuple[Tensor, Tensor]:
     )
 
 
-def _forbidding(found: Tensor, depth: Tensor) -> Tensor:
-    """+inf where a token is forbidden that weighs more than nothing; NaN stays."""
-    return torch.where((depth >= LEAST_EXPONENT) & ~found.isnan(), torch.inf, found)
+def _forbidding(divergence: Tensor, depth: Tensor) -> Tensor:
+    """+inf where a forbidden token has weight in the other distribution; NaN stays."""
+    return torch.where((depth >= LEAST_EXPONENT) & ~divergence.isnan(), torch.inf, divergence)

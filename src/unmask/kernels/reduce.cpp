@@ -1,7 +1,7 @@
 // Statistics of rows of logits, each tensor read once: token, confidence, margin, entropy, KL.
 //
 // Plain C++17 without torch: `native.py` calls it on the memory of tensors. The kernel in rows.h
-// is compiled once per instruction set, and the best one that the processor has is taken.
+// is compiled once per instruction set, and the best one that the processor has is used.
 
 #include <algorithm>
 #include <atomic>
@@ -18,7 +18,7 @@ namespace {
 constexpr int BLOCK = 2048;  // floats: a block of both tensors fits the first cache
 constexpr int64_t NO_HISTORY = -1, UNIFORM = -2;  // slots that name no row
 constexpr float LEAST_EXPONENT = -103.97f;  // exp() of anything lower is 0 in float32
-constexpr float FLAT = -80.0f;              // exp() of anything lower weighs nothing
+constexpr float FLAT = -80.0f;              // exp() of anything lower is negligible
 constexpr float ROUNDER = 12582912.0f + 127.0f;  // 1.5 * 2^23, and the bias of an exponent
 
 struct Brain { uint16_t bits; };  // bfloat16
@@ -105,7 +105,7 @@ Reduce kernel_of([[maybe_unused]] int level) {
   return plain::reduce;
 }
 
-// Rows are dealt out one by one: which thread reads a row changes nothing in its result.
+// Threads take rows one by one; the result of a row does not depend on its thread.
 void run(const Job &job, Reduce reduce, int threads) {
   std::atomic<int64_t> next{0};
   auto work = [&] {
@@ -116,7 +116,7 @@ void run(const Job &job, Reduce reduce, int threads) {
     try {
       others.emplace_back(work);
     } catch (const std::exception &) {
-      break;  // no thread to be had: those that run do all of it
+      break;  // no more threads: the running ones do all rows
     }
   }
   work();
@@ -127,12 +127,12 @@ void run(const Job &job, Reduce reduce, int threads) {
 
 extern "C" {
 
-// Changes with the signature below, so that an older build is not taken for this one.
+// Increased with the signature below, so that an older build is refused.
 int unmask_reduce_version() { return 1; }
 
 int unmask_reduce_level() { return best_level(); }
 
-// `level` at most: a processor without it, or a build without it, takes what it has.
+// `level` is an upper limit: a processor or a build without it uses its best one.
 void unmask_reduce(int dtype, const void *now, int64_t now_stride, int64_t rows,
                    int64_t vocabulary, const void *past, int64_t past_stride, const int64_t *slot,
                    const int64_t *tokens, int64_t *token, double *columns, int threads,

@@ -4,20 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import torch
 from torch import Tensor
 
-from unmask.decoding.sparse import SparsePrevious, compare
 from unmask.kernels import backend, backends, reduce_rows, use
-from unmask.kernels.common import NO_HISTORY, UNIFORM, Rows, Stats, chunks, working_dtype
-from unmask.rules.view import ABSENT, KL
+from unmask.kernels.common import NO_HISTORY, UNIFORM, ReduceInput, Stats, chunks, working_dtype
+from unmask.rules.view import KL
 
-__all__ = ["Previous", "Stats", "Transform", "backend", "backends", "chunks", "divergence"]
+__all__ = ["Past", "Previous", "Stats", "Transform", "backend", "backends", "chunks", "divergence"]
 __all__ += ["reduce", "use", "working_dtype"]
 
 # Changes a chunk of float logits before it is scored: (logits [n, V], first row) -> [n, V].
 Transform = Callable[[Tensor, int], Tensor]
+
+
+class Past(Protocol):
+    """The last forward of N rows, or what is kept of it."""
+
+    def reduce(
+        self, logits: Tensor, kl: frozenset[KL], uniform_start: bool, tokens: Tensor | None
+    ) -> Stats:
+        """Statistics of N rows, compared with their past; the arguments are those of `reduce`."""
 
 
 @dataclass(frozen=True)
@@ -27,11 +36,20 @@ class Previous:
     logits: Tensor  # [M, V] in the model's dtype
     slot: Tensor  # [N]
 
+    def reduce(
+        self, logits: Tensor, kl: frozenset[KL], uniform_start: bool, tokens: Tensor | None
+    ) -> Stats:
+        """Statistics of N rows and their divergences, in one pass over both forwards."""
+        slot = self.slot
+        if uniform_start:
+            slot = torch.where(slot == NO_HISTORY, UNIFORM, slot)
+        return _asked(ReduceInput(logits, self.logits, slot, tokens, kl, uniform_start))
+
 
 @torch.no_grad()
 def reduce(
     logits: Tensor,
-    previous: Previous | SparsePrevious | None = None,
+    previous: Past | None = None,
     kl: frozenset[KL] = frozenset(),
     uniform_start: bool = False,
     transform: Transform | None = None,
@@ -40,7 +58,7 @@ def reduce(
     """Statistics of N rows of logits, float32 inside (float64 for float64).
 
     Suppressed tokens carry -inf and weigh nothing: 0 log 0 = 0. Ties go to the lowest token id.
-    A row with NaN, +inf or no finite logit gets a NaN confidence, for the caller to name. A row
+    A row with NaN, +inf or no finite logit gets a NaN confidence, for the caller to report. A row
     has the same bits alone and among others.
 
     Args:
@@ -55,62 +73,38 @@ def reduce(
     assert not (kl and transform), "the instability is of the model's own distribution"
     if transform:
         return _transformed(logits, transform, tokens)
-    if isinstance(previous, SparsePrevious):
-        return _sparsely(logits, previous, kl, uniform_start, tokens)
-    slot = _slots(logits, previous, uniform_start) if kl else None
-    past = previous.logits if previous and slot is not None else None
-    found = reduce_rows(Rows(logits, past, slot, tokens, kl, uniform_start))
-    return replace(
-        found,
-        kl_prev_cur=found.kl_prev_cur if "prev_cur" in kl else ABSENT,
-        kl_cur_prev=found.kl_cur_prev if "cur_prev" in kl else ABSENT,
-        kl_error=ABSENT,
-    )
+    if kl and previous is not None:
+        return previous.reduce(logits, kl, uniform_start, tokens)
+    slot = None
+    if kl and uniform_start:
+        slot = torch.full((len(logits),), UNIFORM, device=logits.device)
+    return _asked(ReduceInput(logits, None, slot, tokens, kl, uniform_start))
 
 
 @torch.no_grad()
 def divergence(first: Tensor, second: Tensor) -> Tensor:
     """KL(softmax(first) || softmax(second)) of N pairs of rows, >= 0: [N, V] x 2 -> [N]."""
     slot = torch.arange(len(first), device=first.device)
-    return reduce_rows(Rows(first, second, slot, kl=frozenset({"cur_prev"}))).kl_cur_prev
+    stats = reduce_rows(ReduceInput(first, second, slot, kl=frozenset({"cur_prev"})))
+    assert stats.kl_cur_prev is not None
+    return stats.kl_cur_prev
 
 
-def _sparsely(
-    logits: Tensor,
-    previous: SparsePrevious,
-    kl: frozenset[KL],
-    uniform_start: bool,
-    tokens: Tensor | None,
-) -> Stats:
-    """The same where only the likeliest tokens of the last forward are known."""
-    new = reduce(logits, None, kl if uniform_start else frozenset(), uniform_start, tokens=tokens)
-    if not kl:
-        return new
-    found, known = compare(logits, previous, kl), previous.slot >= 0
-    both = {"prev_cur": found.kl_prev_cur, "cur_prev": found.kl_cur_prev}
-    starts = {"prev_cur": new.kl_prev_cur, "cur_prev": new.kl_cur_prev}
-    laid = {
-        f"kl_{name}": torch.where(known, both[name], starts[name]) if uniform_start else both[name]
-        for name in kl
-    }
-    return replace(new, **laid, kl_error=found.error)
-
-
-def _slots(logits: Tensor, previous: Previous | None, uniform_start: bool) -> Tensor | None:
-    """Which row of the past each row is compared with, if any: [N]."""
-    if previous is None:
-        start = torch.full((len(logits),), UNIFORM, device=logits.device)
-        return start if uniform_start else None
-    if not uniform_start:
-        return previous.slot
-    return torch.where(previous.slot == NO_HISTORY, UNIFORM, previous.slot)
+def _asked(rows: ReduceInput) -> Stats:
+    """The statistics of these rows, without divergences that a kernel gave unasked."""
+    stats = reduce_rows(rows)
+    return replace(
+        stats,
+        kl_prev_cur=stats.kl_prev_cur if "prev_cur" in rows.kl else None,
+        kl_cur_prev=stats.kl_cur_prev if "cur_prev" in rows.kl else None,
+    )
 
 
 def _transformed(logits: Tensor, transform: Transform, tokens: Tensor | None) -> Stats:
-    """The same of changed logits, which are made one chunk at a time."""
+    """The statistics of changed logits, one chunk at a time."""
     pieces = []
     for part in chunks(logits):
         z = transform(logits[part].to(working_dtype(logits)), part.start)
-        found = reduce_rows(Rows(z, tokens=None if tokens is None else tokens[part]))
-        pieces.append((found.token, found.confidence, found.margin, found.entropy))
+        stats = reduce_rows(ReduceInput(z, tokens=None if tokens is None else tokens[part]))
+        pieces.append((stats.token, stats.confidence, stats.margin, stats.entropy))
     return Stats(*(torch.cat(column) for column in zip(*pieces, strict=True)))

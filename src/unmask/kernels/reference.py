@@ -1,4 +1,4 @@
-"""The statistics in plain PyTorch: what the other kernels must agree with, and the fallback."""
+"""The statistics in plain PyTorch: the fallback, and the reference for the other kernels."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from unmask.kernels.common import NO_HISTORY, UNIFORM, Rows, Stats, chunks, working_dtype
-from unmask.rules.view import ABSENT, KL
+from unmask.kernels.common import NO_HISTORY, UNIFORM, ReduceInput, Stats, chunks, working_dtype
+from unmask.rules.view import KL
 
-_PIECE = 1024  # torch splits a long sum over threads when it is alone, but never one this short
+_PIECE = 1024  # torch splits the long sum of a single row over threads, but never one this short
 
 
 def prepare() -> None:
-    """Nothing to load, and nothing to compare with."""
+    """Do nothing: there is nothing to load and nothing to check."""
 
 
-def serves(rows: Rows) -> bool:
+def serves(rows: ReduceInput) -> bool:
     """Any floating dtype on any device."""
     return rows.now.is_floating_point()
 
 
-def reduce_rows(rows: Rows) -> Stats:
+def reduce_rows(rows: ReduceInput) -> Stats:
     """Statistics of N rows, chunk by chunk, in four buffers of the size of a chunk."""
     pieces: list[list[Tensor]] = []
     buffers: list[Tensor] = []
@@ -35,17 +35,13 @@ def reduce_rows(rows: Rows) -> Stats:
             tokens=None if rows.tokens is None else rows.tokens[part],
         )
         pieces.append(_reduce_chunk(mine, [buffer[: len(mine.now)] for buffer in buffers]))
-    token, *columns = (torch.cat(column) for column in zip(*pieces, strict=True))
-    found = iter(columns[3:])
-    confidence, margin, entropy = columns[:3]
-    return Stats(
-        token,
-        confidence,
-        margin,
-        entropy,
-        next(found) if "prev_cur" in rows.kl else ABSENT,
-        next(found) if "cur_prev" in rows.kl else ABSENT,
+    columns = [torch.cat(column) for column in zip(*pieces, strict=True)]
+    divergences = iter(columns[4:])
+    prev_cur, cur_prev = (
+        next(divergences) if direction in rows.kl else None
+        for direction in ("prev_cur", "cur_prev")
     )
+    return Stats(columns[0], columns[1], columns[2], columns[3], prev_cur, cur_prev)
 
 
 def row_sum(terms: Tensor) -> Tensor:
@@ -63,7 +59,7 @@ class _Softmax:
     """A chunk of softmax distributions: weights p, and depth = log p - log max p, into buffers.
 
     torch's softmax sums in float32 from end to end, which costs a digit over 126,464 tokens: the
-    weights are divided by their own sum. Of a row with NaN, +inf or no finite logit all is NaN.
+    weights are divided by their own sum. A row with NaN, +inf or no finite logit is all NaN.
     """
 
     def __init__(self, z: Tensor, depth: Tensor, p: Tensor) -> None:
@@ -89,11 +85,11 @@ class _Softmax:
         return (-self.best.log() - mean_depth).clamp_min(0.0)
 
     def mean(self, terms: Tensor) -> Tensor:
-        """Of terms that the weights are multiplied into already: [n]."""
+        """The mean of terms that are already multiplied by the weights: [n]."""
         return row_sum(terms).double() / self.total
 
 
-def _reduce_chunk(rows: Rows, buffers: list[Tensor]) -> list[Tensor]:
+def _reduce_chunk(rows: ReduceInput, buffers: list[Tensor]) -> list[Tensor]:
     """Token, confidence, margin, entropy and the divergences asked for: [n] each."""
     now = _Softmax(_floats(rows.now, buffers[0]), buffers[0], buffers[1])
     token = now.top if rows.tokens is None else rows.tokens
@@ -113,16 +109,16 @@ def _divergences(past: _Softmax, now: _Softmax, kl: frozenset[KL]) -> list[Tenso
     """
     gap = past.depth.sub_(now.depth)  # [n, V]
     ratio = past.best.log() - now.best.log()
-    found = []
+    divergences = []
     if "prev_cur" in kl:
-        found.append((past.mean(past.p.mul_(gap)) + ratio).clamp_min(0.0))
+        divergences.append((past.mean(past.p.mul_(gap)) + ratio).clamp_min(0.0))
     if "cur_prev" in kl:
-        found.append((-now.mean(now.p.mul_(gap)) - ratio).clamp_min(0.0))
-    return found
+        divergences.append((-now.mean(now.p.mul_(gap)) - ratio).clamp_min(0.0))
+    return divergences
 
 
-def _past(rows: Rows, slot: Tensor, now: _Softmax, buffer: Tensor) -> Tensor:
-    """The logits one forward ago, or of a uniform start; anything where there are none."""
+def _past(rows: ReduceInput, slot: Tensor, now: _Softmax, buffer: Tensor) -> Tensor:
+    """The logits one forward ago, or uniform ones; rows without history hold any numbers."""
     if rows.past is not None and len(rows.past):
         slots = slot.clamp_min(0)
         if rows.past.dtype == buffer.dtype:
@@ -136,7 +132,7 @@ def _past(rows: Rows, slot: Tensor, now: _Softmax, buffer: Tensor) -> Tensor:
 
 
 def _floats(values: Tensor, buffer: Tensor) -> Tensor:
-    """The same numbers in the buffer's dtype; a copy, into the buffer, only if that is another."""
+    """The numbers in the buffer's dtype; copied into the buffer only where the dtypes differ."""
     return values if values.dtype == buffer.dtype else buffer.copy_(values)
 
 
@@ -148,7 +144,7 @@ def _buffers(chunk: Tensor, count: int) -> list[Tensor]:
 
 
 def _argmax(z: Tensor) -> Tensor:
-    """The lowest id of the largest logit; torch's argmax is a tenth as fast as its maximum."""
+    """The lowest id of the largest logit; torch's argmax is ten times slower than its maximum."""
     if z.shape[-1] <= _PIECE:
         return z.argmax(-1)
     whole, tail = _pieces(z)
@@ -159,6 +155,6 @@ def _argmax(z: Tensor) -> Tensor:
 
 
 def _pieces(values: Tensor) -> tuple[Tensor, Tensor]:
-    """Rows in pieces of equal length, and what is left of them: [n, k, PIECE], [n, 1...PIECE]."""
+    """Rows in pieces of equal length, and the remainder: [n, k, PIECE], [n, 1...PIECE]."""
     whole = (values.shape[-1] - 1) // _PIECE * _PIECE
     return values[:, :whole].view(len(values), whole // _PIECE, _PIECE), values[:, whole:]

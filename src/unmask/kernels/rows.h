@@ -1,8 +1,8 @@
 // One row of logits, read once: included by reduce.cpp once per instruction set.
 //
-// LANES floats make a vector. A block of both rows is brought into the cache by the loop that
-// looks for its maxima; the loop that takes the exponentials finds it there. Sums are floats
-// inside a block and doubles between blocks, scaled down whenever a larger logit turns up.
+// LANES floats make a vector. The loop that looks for the maxima of a block of both rows brings it
+// into the cache; the loop that computes the exponentials reads it from there. Sums are floats
+// inside a block and doubles between blocks, scaled down whenever a larger logit appears.
 
 typedef float Floats __attribute__((vector_size(4 * LANES)));
 typedef int32_t Ints __attribute__((vector_size(4 * LANES)));
@@ -68,7 +68,7 @@ INLINE Floats widen(const Half *from) {
   return bits_of<Floats>(chosen | ((w & 0x8000u) << 16));
 }
 
-// Where the floats of a block are: in the row itself, or copied and filled up with -inf.
+// The floats of a block: in the row itself, or copied to the buffer and padded with -inf.
 template <class T>
 INLINE const float *floats_of(const T *from, int count, float *buffer) {
   int i = 0;
@@ -121,23 +121,23 @@ struct Sum {
   }
 };
 
-// A softmax while it is read: weights exp(z - top), and the largest logits of each lane.
+// A softmax during reading: weights exp(z - top), and the largest logits of each lane.
 struct Softmax {
   Floats first, second;
   float top = -INFINITY;
-  double moved = 0.0, shrink = 1.0;  // how far the top rose with this block, as a negative number
+  double moved = 0.0, shrink = 1.0;  // -(rise of the top in this block), and its exp
   Sum weight;
 
   INLINE Softmax() : first(all(-INFINITY)), second(all(-INFINITY)) {}
 
-  // what the exponents are relative to: any number does while there is nothing but -inf
+  // the origin of the exponents; any number while all logits are -inf
   INLINE float base() const { return top == -INFINITY ? 0.0f : top; }
 
   INLINE void see(Floats z) {
     second = larger(second, smaller(z, first));
     first = larger(z, first);
   }
-  // after a block has been seen; true where it holds a new top
+  // call after each block; true if the block holds a new top
   INLINE bool rise() {
     const float before = top;
     top = largest_of(first);
@@ -149,7 +149,7 @@ struct Softmax {
 
   INLINE float runner_up() const {
     float best = -INFINITY;
-    bool passed = false;  // the top itself, once
+    bool passed = false;  // skips the top itself, once
     for (int i = 0; i < LANES; ++i) {
       if (first[i] == top && !passed) passed = true;
       else if (first[i] > best) best = first[i];
@@ -174,7 +174,7 @@ INLINE double divergence(double gaps, double first, double second, float allowed
   return not_negative(gaps / first + std::log(second) - std::log(first));
 }
 
-// A row now and, if COMPARED, one forward ago: z and y are a block of each, filled up with -inf.
+// A row now and, if COMPARED, one forward ago; z and y are a block of each, padded with -inf.
 template <bool COMPARED>
 struct Reading {
   Softmax now, past;
@@ -203,7 +203,7 @@ struct Reading {
     now.weight.scale(now.shrink, 0.0, now.weight);
   }
 
-  // The next block comes from memory while this one is weighed; beyond the end it is no matter.
+  // Prefetches the next block while this one is weighed; an address past the end is harmless.
   template <class T>
   INLINE void weigh(const float *z, const float *y, int padded, const T *next, const T *past_next) {
     const Floats base = all(now.base()), past_base = all(past.base());
@@ -239,7 +239,7 @@ struct Reading {
     if (any) find_forbidden(z, y, padded);
   }
 
-  // A top that rises later may still make them weigh nothing, so that only their logits are kept.
+  // Keeps only their logits: a top that rises later may still make their weight 0.
   INLINE void find_forbidden(const float *z, const float *y, int padded) {
     Floats by_now = all(now_forbids), by_past = all(past_forbids);
     for (int i = 0; i < padded; i += LANES) {
@@ -263,7 +263,7 @@ struct Reading {
   }
 };
 
-// The uniform distribution over what is not suppressed.
+// The uniform distribution over the tokens that are not suppressed.
 INLINE const float *uniform_like(const float *z, int padded, float *buffer) {
   for (int i = 0; i < padded; i += LANES) {
     const Floats v = load(z + i);
@@ -278,7 +278,7 @@ INLINE float logit(T z) {
   return widen(lanes)[0];
 }
 
-// Without a row of the past, COMPARED is with the uniform distribution.
+// Without a row of the past, COMPARED compares with the uniform distribution.
 template <bool COMPARED, class T>
 INLINE void reduce_row(const T *row, const T *past_row, int64_t vocabulary, Row &out) {
   alignas(64) float buffer[BLOCK], past_buffer[BLOCK];

@@ -66,12 +66,7 @@ def load(
     """
     description = describe(find_folder(source, revision, token), mask_id, block)
     return load_described(
-        description,
-        device=device,
-        dtype=dtype,
-        exact=exact,
-        compile=compile,
-        device_map=device_map,
+        description, device=device, dtype=dtype, exact=exact, compile=compile, device_map=device_map
     )
 
 

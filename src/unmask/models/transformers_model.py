@@ -17,7 +17,7 @@ from unmask.models.rotary import check_rotary
 from unmask.models.transformer import block_causal
 
 
-class Hosted:
+class TransformersModel:
     """A transformers model, called on rows of equal length, so that no row is padded.
 
     `bidirectional` passes a 4D mask to classes that are causal by default. If the class belongs
@@ -132,7 +132,7 @@ def _wrap_transformers(
     eos_id: int | None,
     shift: bool | None,
     block: int | None,
-) -> Hosted:
+) -> TransformersModel:
     check_rotary(model)
     values = {**model.config.to_dict(), "architectures": [type(model).__name__]}
     config = Config(values, f"the config of {type(model).__name__}")
@@ -151,7 +151,7 @@ def _wrap_transformers(
         block if block is not None else (arch.block if arch else None),
     )
     moved = shift if shift is not None else bool(arch and arch.shift)
-    return Hosted(model, spec, shift=moved, bidirectional=native)
+    return TransformersModel(model, spec, shift=moved, bidirectional=native)
 
 
 def _mask(config: Config, tokenizer: Any, family: Family | None) -> int:

@@ -8,14 +8,12 @@ from typing import Any
 
 from unmask.errors import ModelError
 from unmask.models.architecture import Architecture
-from unmask.models.checkpoint import read_json
 from unmask.models.config import Config
-from unmask.models.describe import describe
-from unmask.models.families import family_of
+from unmask.models.describe import Description, describe
 from unmask.models.load import find_folder
 from unmask.models.rotary import is_at_risk, repair_rotary
 from unmask.models.tokenizer import Tokenizer
-from unmask.models.transformers_model import Hosted
+from unmask.models.transformers_model import TransformersModel
 
 # family -> the class and config of transformers that compute the same if the mask hides nothing
 CLASSES = {
@@ -47,7 +45,7 @@ def load_carrier(
     revision: str | None = None,
     token: str | None = None,
     **options: Any,
-) -> tuple[Hosted, Tokenizer]:
+) -> tuple[TransformersModel, Tokenizer]:
     """Load a LLaDA, Dream or SDAR folder into transformers' Llama, Qwen2 or Qwen3 class.
 
     `options` go to `from_pretrained`: dtype, device_map, quantization_config and so on.
@@ -69,9 +67,7 @@ def load_carrier(
         checkpoint.folder, config=host_config, output_loading_info=True, **options
     )
     _check_loading(checkpoint.folder, loading)
-    model.eval()
-    hosted = Hosted(model, checkpoint.spec, shift=checkpoint.arch.shift, bidirectional=True)
-    return hosted, checkpoint.tokenizer
+    return _denoiser(model, checkpoint, bidirectional=True)
 
 
 def load_remote(
@@ -83,7 +79,7 @@ def load_remote(
     revision: str | None = None,
     token: str | None = None,
     **options: Any,
-) -> tuple[Hosted, Tokenizer]:
+) -> tuple[TransformersModel, Tokenizer]:
     """Load a folder with the Python code that is stored beside its weights.
 
     That code runs with your rights, so `trust_remote_code=True` is required. Under transformers 5
@@ -102,9 +98,16 @@ def load_remote(
     )
     if is_at_risk(model):
         repair_rotary(model)
+    return _denoiser(model, checkpoint, bidirectional=False)
+
+
+def _denoiser(
+    model: Any, checkpoint: Description, bidirectional: bool
+) -> tuple[TransformersModel, Tokenizer]:
     model.eval()
-    hosted = Hosted(model, checkpoint.spec, shift=checkpoint.arch.shift, bidirectional=False)
-    return hosted, checkpoint.tokenizer
+    shift = checkpoint.arch.shift
+    denoiser = TransformersModel(model, checkpoint.spec, shift=shift, bidirectional=bidirectional)
+    return denoiser, checkpoint.tokenizer
 
 
 def _check_loading(folder: Path, loading: dict[str, Any]) -> None:
@@ -150,9 +153,3 @@ def _transformers() -> Any:
             "this needs the package transformers; install it, or use unmask.load, which does not"
         ) from None
     return transformers
-
-
-def carried_by(folder: Path) -> str | None:
-    """The transformers class that can load a folder's checkpoint, if there is one."""
-    config = Config(read_json(folder / "config.json"), str(folder / "config.json"))
-    return CLASSES.get(family_of(config).name, (None,))[0]

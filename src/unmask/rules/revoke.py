@@ -50,4 +50,8 @@ class Drift:
         return f"its distribution had moved by more than {number(self.limit)} nats"
 
     def __call__(self, view: View) -> Tensor:
-        return view.revocable & (view.revoked_times < self.times) & (view.drift > self.limit)
+        return (
+            view.revocable
+            & (view.revoked_times < self.times)
+            & (view.declared("drift") > self.limit)
+        )

@@ -16,7 +16,7 @@ from unmask.rules.notation import expand, parse
 from unmask.rules.part import STAGE_NAMES, LogitStage
 from unmask.rules.recipes import RECIPES
 from unmask.rules.registry import abilities_of, describe, kind_of, notation, spelled
-from unmask.rules.view import ABSENT, Limit, Modulate, Needs, Revoke, Score, Scores, Select, View
+from unmask.rules.view import Limit, Modulate, Needs, Revoke, Score, Scores, Select, View
 
 
 @dataclass(frozen=True)
@@ -151,7 +151,7 @@ def _checked(result: Any, part: Any, view: View) -> Scores:
             f"{spelled(part)} must give a score for each of {tuple(view.masked.shape)} positions, "
             f"got {shape}"
         )
-    ranked = view.masked if view.deferred is ABSENT else view.masked & ~view.deferred
+    ranked = view.masked if view.deferred is None else view.masked & ~view.deferred
     if bool((scores.key.isnan() & ranked).any()):
         raise RuleError(f"{spelled(part)} gave NaN for a masked position")
     return scores
@@ -159,7 +159,7 @@ def _checked(result: Any, part: Any, view: View) -> Scores:
 
 def _ends_last(view: View, base: Scores, scores: Scores) -> tuple[Scores, Scores]:
     """Both scores with the tokens that end the answer behind all others."""
-    if view.deferred is ABSENT:
+    if view.deferred is None:
         return base, scores
     last = base.putting_last(view.deferred)
     return last, last if scores is base else scores.putting_last(view.deferred)

@@ -130,7 +130,7 @@ class Origin:
 
     def __call__(self, view: View, scores: Scores) -> Tensor:
         share, last = _share(self.steps, self.eps, view.progress)
-        return ((view.draws < share[:, None].double()) | last[:, None]) & view.masked
+        return ((view.declared("draws") < share[:, None].double()) | last[:, None]) & view.masked
 
 
 def _check_timesteps(name: str, steps: int, eps: float) -> None:

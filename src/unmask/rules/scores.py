@@ -29,4 +29,4 @@ def entropy(view: View) -> Scores:
 @register("score", "random", "S ~ U(0, 1)", "LLaDA's remasking='random'", Needs(draws=True))
 def random(view: View) -> Scores:
     """Score the masked positions at random, from the row's own seed."""
-    return Scores.log_of(view.draws)
+    return Scores.log_of(view.declared("draws"))

@@ -186,7 +186,7 @@ class Klass:
         return {"best": best, "passing": self._ready(view, scores).sum(-1)}
 
     def _ready(self, view: View, scores: Scores) -> Tensor:
-        calm = (view.trail[..., -self.n :] < self.kl).all(-1)
+        calm = (view.declared("trail")[..., -self.n :] < self.kl).all(-1)
         ready = calm & _passes(scores.value, self.conf, self.test) & view.masked
         return ready & (view.progress.step >= self.n - 1)[:, None] if self.gate else ready
 

@@ -9,10 +9,10 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from unmask.errors import RuleError
+
 KL = Literal["prev_cur", "cur_prev"]
 BOTH_KL: frozenset[KL] = frozenset({"prev_cur", "cur_prev"})
-
-ABSENT = torch.empty(0, dtype=torch.float64)  # a View field that no part of the rule asked for
 
 
 @dataclass(frozen=True)
@@ -79,21 +79,34 @@ class View:
     entropy: Tensor  # [B, W]  H(p) in nats, >= 0, of the distribution that scores
     raw_entropy: Tensor  # [B, W]  H of the model's own distribution: what budgets count
     seen: Tensor  # [B, W]  True where a distribution exactly one forward old exists
-    kl_prev_cur: Tensor  # [B, W]  KL(p_{t+1} || p_t), 0 where there is no p_{t+1}
-    kl_cur_prev: Tensor  # [B, W]  KL(p_t || p_{t+1}), 0 where there is no p_{t+1}
-    trail: Tensor  # [B, W, n]  the last n values of KL(p_t || p_{t+1}), newest last
-    draws: Tensor  # [B, W]  uniform in [0, 1), from the row's own generator
-    drift: Tensor  # [B, W]  KL between the distribution at commit and now, 0 on masks
     revocable: Tensor  # [B, W]  True where a commitment may be taken back
     revoked_times: Tensor  # [B, W]  how often it was already
-    deferred: Tensor  # [B, W]  True where a token that ends the answer is to be ranked last
     progress: Progress
+    # None unless a part declares it in its `needs`; parts read these with `declared`
+    kl_prev_cur: Tensor | None = None  # [B, W]  KL(p_{t+1} || p_t), 0 where there is no p_{t+1}
+    kl_cur_prev: Tensor | None = None  # [B, W]  KL(p_t || p_{t+1}), 0 where there is no p_{t+1}
+    trail: Tensor | None = None  # [B, W, n]  the last n values of kl_cur_prev, newest last
+    draws: Tensor | None = None  # [B, W]  uniform in [0, 1), from the row's own generator
+    drift: Tensor | None = None  # [B, W]  KL between the distributions at commit and now
+    # None unless the EOS policy is `last`
+    deferred: Tensor | None = None  # [B, W]  True where the token ends the answer: ranked last
 
     def instability(self, kl: KL) -> Tensor:
-        """D, the KL divergence between two consecutive steps, in the asked direction: [B, W]."""
-        divergence = self.kl_prev_cur if kl == "prev_cur" else self.kl_cur_prev
-        assert divergence is not ABSENT, f"a part reads kl={kl} without declaring it in `needs`"
-        return divergence
+        """D, the KL divergence between two consecutive steps, in the given direction: [B, W]."""
+        return self.declared("kl_prev_cur" if kl == "prev_cur" else "kl_cur_prev")
+
+    def declared(self, name: str) -> Tensor:
+        """A field that is computed only for parts that declare it in `needs`; an error without."""
+        value: Tensor | None = getattr(self, name)
+        if value is None:
+            raise RuleError(
+                f"a part reads {name} of the view without declaring it; set the part's `needs`"
+            )
+        return value
+
+    def tensors(self) -> dict[str, Tensor]:
+        """The fields that are there, by name, without `progress`."""
+        return {name: field for name, field in vars(self).items() if isinstance(field, Tensor)}
 
     def among(self, candidates: Tensor) -> View:
         """The same view with other candidates."""
@@ -102,11 +115,7 @@ class View:
     def row(self, index: int) -> View:
         """One row of the view, as a view of one row."""
         keep = slice(index, index + 1)
-        cut = {
-            name: value[keep]
-            for name, value in vars(self).items()
-            if isinstance(value, Tensor) and value is not ABSENT
-        }
+        cut = {name: field[keep] for name, field in self.tensors().items()}
         progress = Progress(**{name: value[keep] for name, value in vars(self.progress).items()})
         return replace(self, progress=progress, **cut)
 

@@ -14,7 +14,7 @@ from unmask.models.denoiser import ModelSpec
 from unmask.models.toys.oracle import TableOracle
 from unmask.models.wrappers.noisy import Noisy
 from unmask.rules.rule import Rule
-from unmask.rules.view import ABSENT, View
+from unmask.rules.view import View
 
 MASK = "[MASK]"
 BASELINE, SWD = "confidence | eb(0.1)", "confidence | swd(5) | eb(0.1)"
@@ -125,8 +125,8 @@ class DogOrCar:
             before = after
 
     def _instability(self, view: View, place: int) -> float:
-        known = view.kl_prev_cur is not ABSENT and bool(view.seen[0, place])
-        return float(view.kl_prev_cur[0, place]) if known else math.nan
+        known = view.kl_prev_cur is not None and bool(view.seen[0, place])
+        return float(view.instability("prev_cur")[0, place]) if known else math.nan
 
     def _moments(self, steps: list[Step]) -> Iterator[SubjectStep]:
         for number, step in enumerate(steps, 1):

@@ -159,8 +159,8 @@ def test_edits_do_not_make_a_block_forget_its_history(run):
         block = scheduler.step(
             logits, step, block, mask_token_id=MASK, editing_threshold=1e-6
         ).prev_sample
-        (seat,) = scheduler._seats
-        seen.append((seat.key, int(seat.rows.state.nfe[0])))
+        (state,) = scheduler._states
+        seen.append((state.key, int(state.rows.state.nfe[0])))
     assert [nfe for _, nfe in seen] == [1, 2, 3]
     assert len({key for key, _ in seen}) == 1
 

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from tests.helpers import canvas_of, logits_of
 from unmask import ModelError, ModelSpec, infill
-from unmask.models.toys.oracle import MarkovOracle, TableOracle, latin_squares, permutations
+from unmask.embedded.tasks.grids import LATIN
+from unmask.models.toys.oracle import MarkovOracle, TableOracle
 
 SIZE, LENGTH = 3, 4
 MASK = SIZE
@@ -79,9 +80,10 @@ def test_weights_need_not_sum_to_one():
 
 
 def test_a_table_oracle_fills_a_valid_answer_one_token_at_a_time():
-    oracle = TableOracle.of_valid(latin_squares([0, 1, 2]), ModelSpec(3, 4))
-    result = infill(oracle, [3] * 9, "confidence | top(1)")
-    assert oracle.log_likelihood(result.canvas.tolist()) == pytest.approx(-math.log(12))
+    squares = [[cell for row in grid for cell in row] for grid in LATIN]
+    oracle = TableOracle(squares, [1.0] * len(squares), ModelSpec(4, 5))
+    result = infill(oracle, [4] * 16, "confidence | top(1)")
+    assert oracle.log_likelihood(result.canvas.tolist()) == pytest.approx(-math.log(576))
 
 
 @pytest.mark.parametrize(
@@ -91,7 +93,7 @@ def test_a_table_oracle_fills_a_valid_answer_one_token_at_a_time():
         (lambda: TableOracle([[0, 1]], [1, 1], SPEC), "one weight for each"),
         (lambda: TableOracle([[0, 1], [1, 1]], [1, 0], SPEC), "every weight .* must be > 0"),
         (lambda: TableOracle([[0, 9]], [1], SPEC), "vocabulary"),
-        (lambda: TableOracle.of_valid([], SPEC), "no valid answer"),
+        (lambda: TableOracle([], [], SPEC), "sequences of one length"),
     ],
 )
 def test_a_broken_table_is_named(make, message):
@@ -163,27 +165,3 @@ def test_a_token_outside_the_chain_is_refused_or_tells_nothing():
 def test_a_broken_chain_is_named(initial, transition, message):
     with pytest.raises(ModelError, match=message):
         MarkovOracle(torch.tensor(initial), torch.tensor(transition), SPEC)
-
-
-@pytest.mark.parametrize(("order", "count"), [(1, 1), (2, 2), (3, 12), (4, 576)])
-def test_latin_squares_are_counted_right(order, count):
-    squares = latin_squares(range(order))
-    assert len(squares) == len(set(squares)) == count
-
-
-def test_every_row_and_column_of_a_latin_square_is_a_permutation():
-    for square in latin_squares([5, 6, 7]):
-        rows = [square[i : i + 3] for i in (0, 3, 6)]
-        for line in (*rows, *zip(*rows, strict=True)):
-            assert sorted(line) == [5, 6, 7]
-
-
-def test_permutations_leave_the_given_order_out():
-    found = permutations([1, 2, 3])
-    assert len(found) == 5
-    assert (1, 2, 3) not in found
-    assert found == sorted(found)
-
-
-def test_permutations_of_equal_items_are_listed_once():
-    assert permutations([1, 1, 2]) == [(1, 2, 1), (2, 1, 1)]

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from unmask.errors import RequestError
 from unmask.integrations.block_options import BlockOptions
-from unmask.integrations.blocks import Blocks, Seat
+from unmask.integrations.blocks import Blocks, BlockState
 
 try:
     from diffusers import BlockRefinementScheduler
@@ -51,7 +51,7 @@ class UnmaskScheduler(BlockRefinementScheduler):  # type: ignore[misc]
         given = {"rule": rule, "eos": eos, "allow_mask": allow_mask}
         self.options = BlockOptions.read(given if eos_id is None else {**given, "eos_id": eos_id})
         self._blocks: Blocks | None = None  # of the last options
-        self._seats: list[Seat] = []  # one per row of the pipeline's batch
+        self._states: list[BlockState] = []  # one per row of the pipeline's batch
         self._seeds: list[int] = []
         self._left = torch.empty(0, dtype=torch.bool)  # [B] which blocks have masks
 
@@ -78,10 +78,10 @@ class UnmaskScheduler(BlockRefinementScheduler):  # type: ignore[misc]
             raise RequestError("mask_token_id is missing; a rule needs it to know the masks")
         drawn = 0.0 if sampling_method == "greedy" else temperature
         blocks = self._blocks_of(mask_token_id, self._options(drawn, top_p, top_k))
-        if int(timestep) == 0 or len(self._seats) != len(sample):
-            self._seats = [Seat() for _ in sample]
+        if int(timestep) == 0 or len(self._states) != len(sample):
+            self._states = [BlockState() for _ in sample]
             self._seeds = _seeds(len(sample), blocks.options, generator)
-        after = blocks.step(sample.cpu(), model_output, self._seats, self._seeds).to(sample)
+        after = blocks.step(sample.cpu(), model_output, self._states, self._seeds).to(sample)
         committed = after != sample
         guess, confidence = _likeliest(model_output)
         if editing_threshold is None:
@@ -141,9 +141,9 @@ class UnmaskScheduler(BlockRefinementScheduler):  # type: ignore[misc]
 
     def _record_edits(self, after: Tensor, edited: Tensor) -> None:
         """Copy edits into the rows' state; otherwise they would look like new blocks."""
-        rows = zip(self._seats, after.cpu(), edited.cpu(), strict=True)
-        for seat, tokens, changed in rows:
-            known = seat.tokens()
+        rows = zip(self._states, after.cpu(), edited.cpu(), strict=True)
+        for state, tokens, changed in rows:
+            known = state.tokens()
             if known is not None:
                 known[changed] = tokens[changed]
 

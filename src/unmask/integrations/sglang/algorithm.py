@@ -12,7 +12,7 @@ from torch import Tensor
 from unmask.decoding.options import MOST
 from unmask.errors import RequestError
 from unmask.integrations.block_options import BlockOptions
-from unmask.integrations.blocks import Blocks, Seat
+from unmask.integrations.blocks import Blocks, BlockState
 from unmask.integrations.sglang import OTHERS
 
 try:
@@ -26,7 +26,7 @@ except ImportError as error:
 class Unmask(DllmAlgorithm):  # type: ignore[misc]
     """Runs a rule on SGLang's blocks, in its synchronous and its first-done-first-out mode.
 
-    The step state of a request is a `Seat`. It holds the distributions of the last forward,
+    The step state of a request is a `BlockState`. It holds the distributions of the last forward,
     copied from the engine's buffers, and the counters of the rule. With tensor parallelism every
     rank has the same logits, so every rank makes the same decision.
     """
@@ -43,7 +43,7 @@ class Unmask(DllmAlgorithm):  # type: ignore[misc]
 
     def init_step_state(self, forward_batch: Any) -> list[Any]:
         """A new state for each request."""
-        return [Seat() for _ in range(forward_batch.batch_size)]
+        return [BlockState() for _ in range(forward_batch.batch_size)]
 
     def max_steps(self, block_size: int) -> int:
         """No limit for SGLang; our loop raises if a rule stops committing."""

@@ -16,7 +16,7 @@ from unmask.decoding.results import Result
 from unmask.errors import RequestError
 from unmask.integrations.transformers.arguments import Call
 from unmask.integrations.transformers.streamer import Streamed
-from unmask.models.transformers_model import Hosted, wrap
+from unmask.models.transformers_model import TransformersModel, wrap
 
 try:
     from transformers.utils import ModelOutput
@@ -56,7 +56,7 @@ def generate(model: Any, options: Mapping[str, Any], **arguments: Any) -> Tensor
     return _output(results, call) if call.return_dict else _sequences(results, call)
 
 
-def _hosted(model: Any, call: Call) -> Hosted:
+def _hosted(model: Any, call: Call) -> TransformersModel:
     """The model as a denoiser, with the end tokens of this call."""
     hosted = wrap(
         model,
@@ -65,14 +65,14 @@ def _hosted(model: Any, call: Call) -> Hosted:
         shift=call.own("shift"),
         block=call.own("attention_block"),
     )
-    if not isinstance(hosted, Hosted):
+    if not isinstance(hosted, TransformersModel):
         raise RequestError(f"{type(model).__name__} is not a transformers model; use unmask.decode")
     if call.stop_ids:
         hosted.spec = replace(hosted.spec, eos_id=call.stop_ids[0], stop_ids=call.stop_ids)
     return hosted
 
 
-def _decoded(hosted: Hosted, requests: list[Request], call: Call) -> list[Result]:
+def _decoded(hosted: TransformersModel, requests: list[Request], call: Call) -> list[Result]:
     """The results in the order of the rows; the streamer gets each step."""
     streamed = Streamed.of(call.streamer, call.inputs, requests, hosted.spec)
     by_row: dict[int, Result] = {}

@@ -10,7 +10,7 @@ import torch
 
 from unmask.errors import RequestError
 from unmask.integrations.block_options import BlockOptions
-from unmask.integrations.blocks import Blocks, Seat
+from unmask.integrations.blocks import Blocks, BlockState
 
 MASK_ID = 156895  # of LLaDA2, the only family that the plug-in supports
 
@@ -34,7 +34,7 @@ class UnmaskPolicy:
     def __init__(self, rule: str, **options: Any) -> None:
         self.options = BlockOptions.read({"rule": rule, **options})
         self._blocks: Blocks | None = None
-        self._seat = Seat()
+        self._state = BlockState()
         self._filled = 0  # number of filled blocks, so that draws do not repeat
 
     def apply(
@@ -51,7 +51,7 @@ class UnmaskPolicy:
             checked = _checked(logits, len(tokens))
             seed = (self.options.decoding.seed or 0) + self._filled
             blocks = self._blocks_of(mask_id)
-            tokens = blocks.step(tokens[None], checked[None], [self._seat], [seed])[0]
+            tokens = blocks.step(tokens[None], checked[None], [self._state], [seed])[0]
         after: tuple[int, ...] = tuple(tokens.tolist())
         if mask_id in after:
             return StepResult((), after)

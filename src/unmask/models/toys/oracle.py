@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -36,14 +36,6 @@ class TableOracle:
         if not bool((self.weights > 0).all() and self.weights.isfinite().all()):
             raise ModelError("every weight of the table must be > 0 and finite")
         self.weights = self.weights / self.weights.sum()
-
-    @classmethod
-    def of_valid(cls, answers: Iterable[Sequence[int]], spec: ModelSpec) -> TableOracle:
-        """Every valid answer of a constraint task, all equally likely."""
-        listed = [list(answer) for answer in answers]
-        if not listed:
-            raise ModelError("the task has no valid answer")
-        return cls(listed, [1.0] * len(listed), spec)
 
     def trunk(self, canvas: Canvas) -> Hidden:
         tokens = canvas.tokens[:, : self.sequences.shape[-1]]
@@ -118,23 +110,3 @@ class MarkovOracle:
         for here, there in itertools.pairwise(tokens):
             total = total + self.transition[here, there].log()
         return float(total)
-
-
-def permutations(items: Sequence[int]) -> list[tuple[int, ...]]:
-    """The valid answers of a shuffle: every order of the items except the given one."""
-    orders = sorted(set(itertools.permutations(items)))
-    return [order for order in orders if order != tuple(items)]
-
-
-def latin_squares(symbols: Sequence[int]) -> list[tuple[int, ...]]:
-    """The valid answers of a latin square, row by row: n = 3 has 12, n = 4 has 576."""
-    rows = list(itertools.permutations(symbols))
-    squares: list[tuple[tuple[int, ...], ...]] = [()]
-    for _ in symbols:
-        squares = [
-            (*square, row)
-            for square in squares
-            for row in rows
-            if all(a != b for above in square for a, b in zip(above, row, strict=True))
-        ]
-    return [tuple(itertools.chain(*square)) for square in squares]

@@ -1,4 +1,4 @@
-"""A denoiser that knows how long its forwards took."""
+"""A denoiser that measures the seconds of its forwards."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from unmask.models.denoiser import Canvas, Denoiser, Hidden
 
 
 class Timed:
-    """The model unchanged, with the wall-clock seconds of trunk and head added up.
+    """The model unchanged, with the sum of the wall-clock seconds of trunk and head.
 
-    A GPU is waited for before and after, so that the seconds are the model's own.
+    A GPU is synchronised before and after, so that the seconds are the model's own.
     """
 
     def __init__(self, model: Denoiser) -> None:

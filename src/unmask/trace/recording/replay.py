@@ -1,4 +1,4 @@
-"""Replay: the run of a trace once more, bit for bit, or from some step on under another rule."""
+"""Replays a trace bit for bit, or continues it from some step under another rule."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from io import BytesIO
 from typing import Any
 
 import torch
-from torch import Tensor
 
+from unmask.decoding.decide import by_rule
 from unmask.decoding.loop import Batch
 from unmask.decoding.request import Request, Settings, infill_request
 from unmask.decoding.results import Step
-from unmask.decoding.rows import Rows
+from unmask.decoding.state import State
 from unmask.models.denoiser import Denoiser
 from unmask.models.tokenizer import Tokenizer
 from unmask.rules.rule import Decision, Rule
@@ -26,11 +26,11 @@ from unmask.trace.recording.tracer import Tracer
 
 @dataclass(frozen=True)
 class Difference:
-    """Where two runs part."""
+    """The first step in which two runs differ."""
 
     step: int  # from 0
-    what: str  # "decision": other positions or tokens; "numbers": the same ones for other values
-    where: tuple[int, ...] = ()  # positions, where they differ
+    what: str  # "decision": other positions or tokens; "numbers": only the statistics differ
+    where: tuple[int, ...] = ()  # the positions that differ
 
     def __str__(self) -> str:
         if self.what == "numbers":
@@ -40,7 +40,7 @@ class Difference:
 
 
 def replay(trace: Trace, model: Denoiser, tokenizer: Tokenizer | None = None) -> bytes:
-    """The same run again, as a new trace's bytes; `difference` tells whether they agree."""
+    """Run a trace again; returns the bytes of a new trace, to compare with `difference`."""
     branch = trace.header.get("branch")
     script = trace.moments[: branch["step"]] if branch else ()
     request = request_of(trace, model, trace.settings)
@@ -50,10 +50,10 @@ def replay(trace: Trace, model: Denoiser, tokenizer: Tokenizer | None = None) ->
 def branch(
     trace: Trace, model: Denoiser, step: int, rule: Rule, tokenizer: Tokenizer | None = None
 ) -> bytes:
-    """The run up to `step` steps as it was, then under another rule; as a new trace's bytes.
+    """Run the first `step` steps as recorded, then another rule; returns a new trace's bytes.
 
-    The new rule sees the first steps too, and what it remembers of them (its history, its credit)
-    is what it would have seen there; only the commitments are the old run's.
+    The new rule also sees the first steps, so it has its own history and credit of them. Only the
+    commitments of these steps are those of the old run.
     """
     if not 0 <= step <= len(trace.moments):
         raise TraceError(
@@ -66,7 +66,7 @@ def branch(
 
 
 def difference(old: Trace, new: Trace) -> Difference | None:
-    """The first step in which two runs of the same canvas differ; None if no bit does."""
+    """The first step in which two runs of the same canvas differ; None if none does."""
     numbers = None
     for step, (was, now) in enumerate(zip(old.moments, new.moments, strict=False)):
         if (was.writes, was.revoked) != (now.writes, now.revoked):
@@ -79,13 +79,13 @@ def difference(old: Trace, new: Trace) -> Difference | None:
 
 
 def _parted(was: Moment, now: Moment) -> tuple[int, ...]:
-    """The positions that only one of two steps wrote, or both with other tokens."""
+    """The positions that only one of two steps wrote, or that got different tokens."""
     written = {*was.writes.items()} ^ {*now.writes.items()}
     return tuple(sorted({place for place, _ in written} | ({*was.revoked} ^ {*now.revoked})))
 
 
 def request_of(trace: Trace, model: Denoiser, settings: Settings) -> Request:
-    """What the trace was asked, for a model of the same vocabulary."""
+    """The request of a trace, for a model with the same vocabulary."""
     spec, known = model.spec, trace.spec
     if (spec.mask_id, spec.vocab_size) != (known.mask_id, known.vocab_size):
         raise TraceError(
@@ -111,51 +111,30 @@ def _traced(
 
 
 def _steps(model: Denoiser, request: Request, script: Sequence[Moment]) -> Iterator[Step]:
-    batch = Batch(model, keep_logits=True)
-    batch.groups[request.settings, None] = Scripted(model, request.settings, script)
+    batch = Batch(model, keep_logits=True, decide=Script(script))
     batch.admit(request)
     while len(batch):
         yield from batch.step()
 
 
-class Scripted(Rows):
-    """One row whose first steps are given; the rule watches them and decides from then on."""
+@dataclass(frozen=True)
+class Script:
+    """Decides the first steps of one row as they were recorded; the rule decides the others.
 
-    def __init__(self, model: Denoiser, settings: Settings, script: Sequence[Moment]) -> None:
-        super().__init__(model, settings, keep_logits=True)
-        self.script = script
+    The rule also sees the recorded steps, with the tokens that were written in them.
+    """
 
-    def _given(self) -> Moment | None:
-        forward = int(self.state.nfe[0])
-        return self.script[forward] if forward < len(self.script) else None
+    moments: Sequence[Moment]
 
-    def _view(self, view: View) -> View:
-        given = self._given()
-        if given is None:
-            return view
-        token = view.token.clone()
-        places = torch.tensor(list(given.committed), dtype=torch.int64)
-        written = torch.tensor(list(given.committed.values()), dtype=torch.int64)
-        token[0, places - self.state.start[0]] = written
-        return replace(view, token=token)
-
-    def _decide(self, view: View) -> Decision:
-        decision = super()._decide(view)
-        given = self._given()
-        if given is None:
-            return decision
-        chosen = self._flags(view, list(given.committed))
-        return replace(decision, chosen=chosen, revoked=self._flags(view, list(given.revoked)))
-
-    def _commit(self, view: View, decision: Decision) -> None:
-        super()._commit(view, decision)
-        if decision.revoked.any() and not self.needs.drift:  # the rule itself takes nothing back
-            columns = decision.revoked.nonzero()[:, 1]
-            self._take_back((torch.zeros_like(columns), self.state.start[0] + columns))
-
-    def _flags(self, view: View, positions: list[int]) -> Tensor:
-        """True at these canvas positions: [1, W]."""
-        flags = torch.zeros_like(view.masked)
-        places = torch.tensor(positions, dtype=torch.int64)
-        flags[0, places - self.state.start[0]] = True
-        return flags
+    def __call__(self, settings: Settings, state: State, view: View) -> tuple[View, Decision]:
+        forward, start = int(state.nfe[0]), state.start[0]
+        if forward >= len(self.moments):
+            return by_rule(settings, state, view)
+        moment, token = self.moments[forward], view.token.clone()
+        committed = torch.tensor(list(moment.committed), dtype=torch.int64) - start
+        revoked = torch.tensor(list(moment.revoked), dtype=torch.int64) - start
+        token[0, committed] = torch.tensor(list(moment.committed.values()), dtype=torch.int64)
+        view, decision = by_rule(settings, state, replace(view, token=token))
+        chosen, taken_back = torch.zeros_like(view.masked), torch.zeros_like(view.masked)
+        chosen[0, committed], taken_back[0, revoked] = True, True
+        return view, replace(decision, chosen=chosen, revoked=taken_back)

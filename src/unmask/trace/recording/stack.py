@@ -11,7 +11,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from unmask.decoding.results import Step
 from unmask.rules.rule import Decision
-from unmask.rules.view import ABSENT, Progress, Scores, View
+from unmask.rules.view import Progress, Scores, View
 
 
 @dataclass(frozen=True)
@@ -73,11 +73,7 @@ class _Pile:
 
     def view(self, views: list[View]) -> View:
         first = views[0]
-        fields = {
-            name: self([getattr(view, name) for view in views])
-            for name, value in vars(first).items()
-            if isinstance(value, Tensor) and value is not ABSENT
-        }
+        fields = {name: self([getattr(view, name) for view in views]) for name in first.tensors()}
         progress = {
             name: self([getattr(view.progress, name) for view in views])
             for name in vars(first.progress)
