@@ -27,7 +27,7 @@ RULES = [
 class Asked:
     """A row that keeps its outcomes and hands its steps to listeners."""
 
-    apart, begun = False, 0.0
+    apart, started = False, 0.0
 
     def __init__(self, model, rule="confidence | top(1)", prompt=(1,), length=8, listeners=list):
         settings = Settings(Rule.parse(rule))

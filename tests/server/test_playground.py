@@ -125,7 +125,7 @@ def test_a_wrong_rule_is_told_beside_its_field_and_the_other_one_runs(tab, runni
 def test_a_server_with_a_key_asks_for_it(tab):
     with serving(key="secret") as guarded:
         page = tab(guarded, expected=["401"])
-        assert "asks for its key" in page.inner_text("#state")
+        assert "needs its API key" in page.inner_text("#state")
         page.fill("#key", "secret")
         page.press("#key", "Tab")
         page.wait_for_selector("#recipes option", state="attached")

@@ -223,6 +223,11 @@ def test_no_other_page_may_read_an_answer(embedded):
         assert not [name for name in answer.headers if name.startswith("access-control")]
 
 
+def test_the_servers_own_rule_may_look_back_further_than_a_request():
+    with serving("--rule", "confidence | klass(0.9, n=70)", "--length", 4) as running:
+        assert running.chat().status_code == 200
+
+
 # No place
 
 
@@ -294,7 +299,7 @@ def test_an_engine_that_fails_leaves_nobody_waiting(caplog):
         def broken():
             raise ZeroDivisionError
 
-        engine._take_in = broken
+        engine._fill_batch = broken
         assert refused(running.chat(), 500)["message"] == "decoding failed: ZeroDivisionError"
         assert refused(running.chat(), 503)["code"] == "failed"
         with running.http as http:

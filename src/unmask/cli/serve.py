@@ -41,7 +41,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     add_decoding(command.add_argument_group("decoding (defaults of a request)"))
     _add_serving(command.add_argument_group("serving"))
     _add_limits(command.add_argument_group("limits of a request"))
-    command.set_defaults(run=run, chat=None, system=None, infill=False)
+    command.set_defaults(run=run)
 
 
 def _add_serving(group: argparse._ArgumentGroup) -> None:

@@ -87,7 +87,7 @@ class Choice:
     trace_buffer: TraceBuffer | None = None
     begin_trace: Callable[[], RowTrace] | None = None
     apart: bool = False
-    begun: float = 0.0
+    started: float = 0.0
     _trace: RowTrace | None = None
     _stopped: RowCanvas | None = None  # the first canvas with a stop string in its settled text
 

@@ -47,7 +47,7 @@ class RowTask(Protocol):
 
     request: Request
     apart: bool  # the row decides without other rows; set by the engine
-    begun: float  # when the row entered the batch; set by the engine
+    started: float  # when the row entered the batch; set by the engine
 
     def begin(self) -> None:
         """The row enters the batch."""
@@ -68,7 +68,7 @@ class RowTask(Protocol):
 
 @dataclass
 class EngineCounts:
-    """What the engine has done since its start."""
+    """Counts since the start of the engine."""
 
     forwards: int = 0
     row_forwards: int = 0  # a forward of eight rows counts eight
@@ -190,8 +190,8 @@ class Engine:
         torch.set_num_threads(self._threads)
         try:
             while self._has_work():
-                self._let_go()
-                self._take_in()
+                self._drop_cancelled()
+                self._fill_batch()
                 self._step()
         except Exception as error:  # our own bug: end all requests instead of blocking them
             LOG.exception("the engine failed")
@@ -201,28 +201,22 @@ class Engine:
     def _has_work(self) -> bool:
         with self._changed:
             self._changed.wait_for(
-                lambda: (
-                    self._stopped
-                    or self._waiting
-                    or self._suspects
-                    or self._running
-                    or self._cancelled
-                )
+                lambda: self._stopped or self._cancelled or self._running or self.waiting
             )
             return not self._stopped
 
-    def _let_go(self) -> None:
+    def _drop_cancelled(self) -> None:
         with self._changed:
-            gone, self._cancelled = self._cancelled, set()
-            self._suspects = deque(task for task in self._suspects if task not in gone)
-            keys = [key for key, task in self._running.items() if task in gone]
+            cancelled, self._cancelled = self._cancelled, set()
+            self._suspects = deque(task for task in self._suspects if task not in cancelled)
+            keys = [key for key, task in self._running.items() if task in cancelled]
             for key in keys:
                 del self._running[key]
         for key in keys:
             self.counts.cancelled += 1
             self._batch.drop(key)
 
-    def _take_in(self) -> None:
+    def _fill_batch(self) -> None:
         """Fill the batch; while there are suspects, it holds one of them and no other row."""
         with self._changed:
             if self._suspects:
@@ -238,7 +232,7 @@ class Engine:
         with self._changed:
             self._running[key] = task
         try:
-            task.begun = perf_counter()
+            task.started = perf_counter()
             task.begin()
         except Exception as error:  # a callback fails only its own row
             self._batch.drop(key)
@@ -253,22 +247,22 @@ class Engine:
             return
         self.counts.forwards += bool(steps or failed)
         for step in steps:
-            self._show(step)
+            self._deliver(step)
         for failure in failed:
             self._restart_apart(failure)
 
-    def _show(self, step: Step) -> None:
+    def _deliver(self, step: Step) -> None:
         results = {result.key: result for result in step.finished}
         self.counts.row_forwards += len(step.keys)
         for row, (key, forward) in enumerate(zip(step.keys, step.forward.tolist(), strict=True)):
             try:
-                enough = self._running[key].see(step, row)
-                if enough or key in results:
+                done = self._running[key].see(step, row) or key in results
+                if done:
                     self._running[key].close(results.get(key))
             except Exception as error:  # a callback fails only its own row
                 self._fail(key, error)
             else:
-                if enough or key in results:
+                if done:
                     self._finish(key, results.get(key))
                 elif forward + 1 >= self.most_forwards:
                     most = self.most_forwards
@@ -281,7 +275,7 @@ class Engine:
             task = self._running.pop(key)
         self.counts.finished += 1
         self.counts.tokens += 0 if result is None else len(result.answer)
-        self._usual_seconds += 0.1 * (perf_counter() - task.begun - self._usual_seconds)
+        self._usual_seconds += 0.1 * (perf_counter() - task.started - self._usual_seconds)
         task.end(RowOutcome(result))
 
     def _fail(self, key: int, error: Exception) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from unmask.decoding.options import DecodingOptions
 from unmask.errors import RequestError, RuleError
 from unmask.rules.notation import read
 from unmask.rules.recipes import RECIPES
 from unmask.rules.registry import Kind
-from unmask.rules.rule import Rule
 
 MOST_PARTS = 8  # of a rule
 MOST_WHOLE = 4096  # of a whole number in a rule, such as steps or positions
@@ -42,11 +42,11 @@ class RequestLimits:
             )
 
 
-def check_rule(text: str) -> None:
+def check_rule(text: str, options: DecodingOptions) -> None:
     """Raise unless a request may give this rule, or name this recipe.
 
-    No part is made before its knobs are checked: a request may not name a file, and its numbers
-    stay small.
+    The knobs are checked before `options` make the parts: a request may not name a file, and its
+    numbers stay small.
     """
     recipe = RECIPES.get(text.strip())
     if recipe is None and ("{" in text or "}" in text):
@@ -56,13 +56,10 @@ def check_rule(text: str) -> None:
         raise RuleError(f"the rule has {len(parts)} parts; a request may have {MOST_PARTS}")
     for kind, knobs in parts:
         _check_knobs(kind, knobs)
-
-
-def check_trail(rule: Rule) -> None:
-    """Raise if a rule looks back further than a request may."""
-    if rule.needs.trail > MOST_TRAIL:
+    trail = options.parsed_rule.needs.trail
+    if trail > MOST_TRAIL:
         raise RuleError(
-            f"the rule looks back {rule.needs.trail} forwards; a request may look back {MOST_TRAIL}"
+            f"the rule looks back {trail} forwards; a request may look back {MOST_TRAIL}"
         )
 
 

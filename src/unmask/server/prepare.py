@@ -6,18 +6,15 @@ import warnings
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from unmask.decoding.options import SAMPLING, DecodingOptions
+from unmask.decoding.options import DecodingOptions
 from unmask.decoding.request import Request
 from unmask.decoding.resolve import Resolved
-from unmask.errors import RuleError, UnmaskError
+from unmask.errors import UnmaskError
 from unmask.server.errors import ApiError, wrong_request
-from unmask.server.limits import RequestLimits, check_rule, check_trail
-from unmask.server.schema import ChatRequest, CompletionRequest
+from unmask.server.limits import RequestLimits, check_rule
+from unmask.server.schema import REQUEST_OPTIONS, ChatRequest, CompletionRequest
 from unmask.text.prompts import Prompt
 from unmask.text.session import Session
-
-# The decoding options that a request may set.
-REQUEST_OPTIONS = ("rule", "length", "block", "eos", "steps", "seed", *SAMPLING)
 
 
 @dataclass(frozen=True)
@@ -61,14 +58,10 @@ def prepare(served: ServedModel, body: ChatRequest | CompletionRequest) -> Prepa
     session, messages = served.session, list[str]()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        options = _options(served, body)
         try:
-            resolved = session.resolve(options, bool(body.infill))
+            resolved = session.resolve(_options(served, body), bool(body.infill))
             served.limits.check_size(0, 0 if body.infill else resolved.length)
-        except UnmaskError as error:
-            raise wrong_request(error) from None
-        prompts = _prompts(served, body, resolved.seed)
-        try:
+            prompts = _prompts(served, body, resolved.seed)
             requests = [_request(served, prompt, resolved, messages) for prompt in prompts]
         except UnmaskError as error:
             raise wrong_request(error) from None
@@ -109,15 +102,12 @@ def _options(served: ServedModel, body: ChatRequest | CompletionRequest) -> Deco
     """The request's options over the server's defaults."""
     changes = {name: getattr(body, name) for name in REQUEST_OPTIONS}
     changes["length"] = next(iter(_lengths(body).values()), None)
-    try:
-        if body.rule is not None:
-            check_rule(body.rule)
-        options = served.session.changed(changes)
-        check_trail(options.parsed_rule)
-    except RuleError as error:
-        raise wrong_request(error, "rule") from None
-    except UnmaskError as error:
-        raise wrong_request(error) from None
+    options = served.session.changed(changes)
+    if body.rule is not None:
+        try:
+            check_rule(body.rule, options)
+        except UnmaskError as error:
+            raise wrong_request(error, "rule") from None
     return options
 
 

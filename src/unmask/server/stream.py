@@ -84,7 +84,7 @@ async def events(
     form = CanvasChunks if diffusing else TextDeltas
     forms = [form(choice, reply) for choice in choices]
     endings: dict[int, Ending] = {}
-    rest, begun = {"usage": None} if usage else {}, False
+    rest, started = {"usage": None} if usage else {}, False
     for choice in choices:
         trace = None if choice.trace_buffer is None else choice.trace_buffer.name
         yield event({**reply.opening(choice.index, trace), **rest})
@@ -97,9 +97,9 @@ async def events(
                 else:
                     chunks = forms[index].of_canvas(news)
                 for chunk in chunks:
-                    if not begun:
+                    if not started:
                         first_text()
-                        begun = True
+                        started = True
                     yield event({**chunk, **rest})
     except Exception as error:  # the client gets the error as the last event
         if not isinstance(error, ApiError):

@@ -44,7 +44,7 @@ class TraceBuffer(BytesIO):
     def __init__(self, name: str, most: int) -> None:
         super().__init__()
         self.name, self.most = name, most
-        self.edition = 0  # goes up when a row starts again and its trace is written anew
+        self.edition = 0  # goes up when a row starts again and its trace is written again
         self.whole = self.gone = False
 
     def write(self, data: bytes) -> int:  # type: ignore[override]

@@ -138,12 +138,12 @@ class Display {
 
   update() {
     this.timer = null;
-    const begun = this.lanes.filter((lane) => lane.trace?.steps.length);
+    const started = this.lanes.filter((lane) => lane.trace?.steps.length);
     if (!this.opened) {
-      if (!begun.length || this.lanes.some((lane) => !lane.failed && !begun.includes(lane))) return;
+      if (!started.length || this.lanes.some((lane) => !lane.failed && !started.includes(lane))) return;
       this.opened = true;
       byId("bar").hidden = false;
-      viewer.open(begun.map((lane) => lane.trace));
+      viewer.open(started.map((lane) => lane.trace));
       viewer.player.setSpeed(PACE);
       if (matchMedia("(prefers-reduced-motion: reduce)").matches) viewer.player.go(viewer.count);
       else viewer.player.play();
