@@ -1,4 +1,4 @@
-"""Traces of a whole run: one file for each request, written while the requests are decoded."""
+"""Trace files of many requests: one file for each, written while they are decoded."""
 
 from __future__ import annotations
 
@@ -12,33 +12,31 @@ from unmask.decoding.results import Result, Step
 from unmask.errors import RequestError
 from unmask.trace.recording.tracer import Tracer
 
-Begin = Callable[[int, BinaryIO], Tracer]  # a tracer of request `key`, writing to a stream
+Begin = Callable[[int, BinaryIO], Tracer]  # makes the tracer of request `key` for a stream
 
 
 def writable(path: Path, option: str = "--trace") -> BinaryIO:
-    """A new trace file; what is there already is only replaced if it is a trace."""
+    """Open a new trace file. An existing file is replaced only if it is a trace."""
     try:
         if path.is_file() and path.stat().st_size:
             with path.open("rb") as old:
                 if old.read(2) != b"\x1f\x8b":
-                    raise RequestError(f"{path} exists and is no trace; give another {option}")
+                    raise RequestError(f"{path} exists and is not a trace; give another {option}")
         return path.open("wb")
     except OSError as error:
         raise RequestError(f"the trace {path} cannot be written: {error.strerror}") from None
 
 
 def made_folder(path: Path) -> None:
-    """A folder for many traces."""
+    """Make a folder for traces."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise RequestError(
-            f"the folder {path} for traces cannot be made: {error.strerror}"
-        ) from None
+        raise RequestError(f"the trace folder {path} cannot be made: {error.strerror}") from None
 
 
 def together(*listeners: Callable[[Step], None] | None) -> Callable[[Step], None] | None:
-    """Shows a step to everyone who listens, if anyone does."""
+    """One listener that calls all given listeners; None if there are none."""
     present = [listener for listener in listeners if listener is not None]
 
     def see(step: Step) -> None:
@@ -49,7 +47,7 @@ def together(*listeners: Callable[[Step], None] | None) -> Callable[[Step], None
 
 
 class TraceFiles:
-    """Sees the steps of many requests and writes each one's to a file of its own."""
+    """Writes the steps of many requests, each request to its own file."""
 
     def __init__(
         self, path_of: Callable[[int], Path], begin: Begin, text_of: Callable[[Result], str]
@@ -63,7 +61,7 @@ class TraceFiles:
         return self
 
     def __call__(self, step: Step) -> None:
-        """Pass a step on to the tracers of its rows."""
+        """Pass a step to the tracers of its rows."""
         for row, key in enumerate(step.keys):
             if key not in self._open:
                 stream = writable(self.path_of(key))
@@ -80,7 +78,7 @@ class TraceFiles:
         error: BaseException | None,
         at: TracebackType | None,
     ) -> None:
-        """Whatever happened: what was seen of unfinished requests is kept."""
+        """Write the remaining steps of unfinished requests and close their files."""
         with ExitStack() as streams:
             for tracer, stream in self._open.values():
                 streams.enter_context(stream)
