@@ -20,8 +20,7 @@ from unmask.models.denoiser import Denoiser, ModelSpec
 from unmask.models.tokenizer import Tokenizer
 from unmask.text.answers import Answer, decode_requests
 from unmask.trace import Tracer
-from unmask.trace.recording.files import TraceFiles, made_folder, together
-from unmask.trace.recording.record import text_of
+from unmask.trace.recording.files import Traces, made_folder, together, writable
 
 SIGN_OF_LIFE = 20  # seconds between two of them
 
@@ -93,15 +92,13 @@ def decoded(
             yield taken[key], {**record, **watch.memory(key)}
 
 
-def _traces(
-    folder: Path, work: Work, taken: list[AskedExample], requests: list[Request]
-) -> TraceFiles:
+def _traces(folder: Path, work: Work, taken: list[AskedExample], requests: list[Request]) -> Traces:
     """Writes a file for every example that is taken."""
     trial, session = work.trial, work.session
     source = session.source(work.setting.options)
     made_folder(folder / trial.key)
-    return TraceFiles(
-        lambda key: folder / trial.key / f"{_file_name(taken[key].example)}.trace",
+    return Traces(
+        lambda key: writable(folder / trial.key / f"{_file_name(taken[key].example)}.trace"),
         lambda key, stream: Tracer(
             stream,
             session.spec,
@@ -109,7 +106,6 @@ def _traces(
             session.tokenizer,
             {**asdict(source), "weights": trial.weights, "example": taken[key].example},
         ),
-        lambda result: text_of(result, requests[result.key], session.tokenizer) or "",
     )
 
 
