@@ -40,7 +40,7 @@ lint: setup
 # The real SGLang, newest and oldest, in an environment of its own: twenty minutes on two busy cores.
 test-engines: $(ENGINES)/.installed
 	$(ENGINES)/bin/python -m pytest tests/integrations/sglang -W default
-	PYTHONPATH=$(ENGINES)/older $(ENGINES)/bin/python -m pytest tests/integrations/sglang/test_sglang_algorithm.py -W default
+	PYTHONPATH=$(ENGINES)/older $(ENGINES)/bin/python -m pytest tests/integrations/sglang/test_algorithm.py -W default
 
 $(ENGINES)/.installed: pyproject.toml constraints.txt tools/engines.sh tests/integrations/sglang/requirements.txt tests/integrations/sglang/engine_stand_ins.py
 	tools/engines.sh $(PYTHON) $(ENGINES)

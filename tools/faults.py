@@ -146,6 +146,7 @@ def main() -> int:
     for fault in wanted:
         planted((options.tree / PACKAGE / fault.file).read_text(encoding="utf-8"), fault)
     with tempfile.TemporaryDirectory(prefix="faults-") as folder:
+        Path(folder).chmod(0o755)  # the sandbox reads the package as another user
         copy = Copy(options.tree, Path(folder), sys.executable, options.workers)
         for fault in wanted:
             if fault.name not in known:

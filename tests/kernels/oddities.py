@@ -87,7 +87,12 @@ def _sum(weights, values):
 
 
 def assert_right(found, rows, tolerance=2e-6):
+    about = f"of {rows.now.dtype} {tuple(rows.now.shape)}"
     for name, wanted in expected(rows).items():
         torch.testing.assert_close(
-            getattr(found, name), wanted, rtol=tolerance, atol=10 * tolerance
+            getattr(found, name),
+            wanted,
+            rtol=tolerance,
+            atol=10 * tolerance,
+            msg=lambda told, name=name: f"{name} {about}: {told}",
         )

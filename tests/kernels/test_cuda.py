@@ -21,14 +21,14 @@ pytestmark = [
 ]
 
 
-@pytest.mark.parametrize("part", [16, 64, 1024])
+@pytest.mark.parametrize(("part", "size"), [(16, 65), (64, 201), (1024, 401)])
 @pytest.mark.parametrize("pattern", PATTERNS, ids=lambda pattern: pattern.__name__)
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
-def test_rows_of_many_parts_have_the_statistics_of_float64(part, pattern, dtype):
+def test_rows_of_any_number_of_parts_have_the_statistics_of_float64(part, size, pattern):
     from unmask.kernels import cuda
 
-    rows = example(pattern, 401, dtype)
-    assert_right(cuda.reduce_rows(rows, part), rows)
+    for dtype in DTYPES:
+        rows = example(pattern, size, dtype)
+        assert_right(cuda.reduce_rows(rows, part), rows)
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="counted in the interpreter only")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -35,10 +36,9 @@ def unloaded():
 
 @built
 @pytest.mark.parametrize("level", range(len(native.LEVELS)), ids=native.LEVELS)
-@pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-def test_every_instruction_set_gives_the_statistics_of_float64(level, size, dtype):
-    for pattern in PATTERNS:
+def test_every_instruction_set_gives_the_statistics_of_float64(level, dtype):
+    for pattern, size in product(PATTERNS, SIZES):
         rows = example(pattern, size, dtype)
         assert_right(native.reduce_rows(rows, level), rows)
 

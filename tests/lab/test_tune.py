@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from tests.lab.sweep.test_sweeps import Counter
+from tests.lab.sweep.test_run import Counter
 from unmask.decoding.options import DecodingOptions
 from unmask.errors import LabError
 from unmask.lab.benchmarks import benchmark

@@ -2,7 +2,7 @@
 
 import torch
 
-from tests.models.makers import MASK
+from tests.models.configs import MASK
 
 IDS = torch.tensor([[5, 17, 200, MASK, 9, MASK, 33]])
 MEGABYTE = 2**20

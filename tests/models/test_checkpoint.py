@@ -7,16 +7,8 @@ import json
 import pytest
 import torch
 
-from tests.models.makers import (
-    FAMILIES,
-    change_json,
-    config_of,
-    make,
-    random_tensors,
-    tensor_shapes,
-    write_json,
-    write_weights,
-)
+from tests.models.configs import FAMILIES, config_of, tensor_shapes
+from tests.models.makers import change_json, make, random_tensors, write_json, write_weights
 from unmask import ModelError, load
 
 INDEX, SINGLE = "model.safetensors.index.json", "model.safetensors"

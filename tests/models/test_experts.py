@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.models.makers import config_of
+from tests.models.configs import config_of
 from tests.models.reference import gated, route_sigmoid, route_softmax
 from unmask.models.architecture import Experts
 from unmask.models.experts import MixtureOfExperts

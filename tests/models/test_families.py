@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.models.makers import CONFIGS, FAMILIES, change_json, config_of, make
+from tests.models.configs import CONFIGS, FAMILIES, config_of
+from tests.models.makers import change_json, make
 from unmask import ModelError, UnknownName, UnmaskError, load
 from unmask.models.families import Config, family_of
 

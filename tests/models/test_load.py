@@ -12,18 +12,15 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from tests.models.common import IDS, logits, one_line
-from tests.models.makers import (
+from tests.models.configs import (
     BOS,
     EOS,
     FAMILIES,
     MASK,
     TURN,
     VOCABULARY,
-    change_json,
-    make,
-    write_json,
-    write_tokenizer,
 )
+from tests.models.makers import change_json, make, write_json, write_tokenizer
 from unmask import Loaded, ModelError, UnmaskError, decode, load
 from unmask.models.describe import describe
 from unmask.models.load import load_described

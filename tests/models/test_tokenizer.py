@@ -12,17 +12,15 @@ from tokenizers import Regex, pre_tokenizers
 from tokenizers import Tokenizer as Engine
 from tokenizers.models import WordLevel
 
-from tests.models.makers import (
+from tests.models.configs import (
     BOS,
     EOS,
     FAMILIES,
     MASK,
     TURN,
     VOCABULARY,
-    change_json,
-    write_json,
-    write_tokenizer,
 )
+from tests.models.makers import change_json, write_json, write_tokenizer
 from tests.paths import ROOT
 from unmask import ModelError, RequestError, Tokenizer, UnmaskError
 

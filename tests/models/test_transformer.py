@@ -10,15 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.helpers import canvas_of, logits_of
-from tests.models.makers import (
-    FAMILIES,
-    MASK,
-    VOCABULARY,
-    config_of,
-    make,
-    random_tensors,
-    write_weights,
-)
+from tests.models.configs import FAMILIES, MASK, VOCABULARY, config_of
+from tests.models.makers import make, random_tensors, write_weights
 from tests.models.reference import Reference
 from unmask import load
 from unmask.models.transformer import block_causal

@@ -6,7 +6,8 @@ import math
 import pytest
 import torch
 
-from tests.models.makers import FAMILIES, make
+from tests.models.configs import FAMILIES
+from tests.models.makers import make
 from unmask import decode, decode_steps, load
 from unmask.decoding.request import Settings, prompt_request
 from unmask.errors import RequestError

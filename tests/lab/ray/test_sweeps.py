@@ -12,7 +12,7 @@ import pytest
 
 import unmask
 from tests.lab.ray.commands import command_of, done, start, wait_for, workers
-from tests.lab.sweep.test_sweeps import Counter, contents, swept, works
+from tests.lab.sweep.test_run import Counter, contents, swept, works
 from unmask.errors import LabError
 from unmask.lab.ray import driver as crews
 from unmask.lab.ray.driver import Driver

@@ -6,7 +6,7 @@ import pytest
 
 from tests.helpers import outcome
 from tests.models.caches.watch import PROMPTS, alone, positions_fed
-from tests.models.makers import MASK
+from tests.models.configs import MASK
 from unmask import (
     Cached,
     Guided,

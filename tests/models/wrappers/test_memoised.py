@@ -7,7 +7,8 @@ import torch
 
 from tests.helpers import canvas_of, outcome
 from tests.models.common import one_line
-from tests.models.makers import MASK, make
+from tests.models.configs import MASK
+from tests.models.makers import make
 from unmask import (
     Guided,
     ModelError,

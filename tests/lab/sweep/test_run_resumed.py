@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 
-from tests.lab.sweep.test_sweeps import contents
+from tests.lab.sweep.test_run import contents
 
 SWEEP = [
     "sweep",

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from tests.helpers import places
-from tests.models.makers import MASK
+from tests.models.configs import MASK
 from unmask import Cached, Hidden, Rule, Settings, decode, decode_steps, prompt_request
 
 PROMPT = [5, 17]

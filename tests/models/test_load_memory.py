@@ -13,12 +13,8 @@ from pathlib import Path
 import pytest
 
 from tests.models.common import MEGABYTE
-from tests.models.makers import (
-    config_of,
-    tensor_shapes,
-    write_json,
-    write_tokenizer,
-)
+from tests.models.configs import config_of, tensor_shapes
+from tests.models.makers import write_json, write_tokenizer
 from unmask import decode, load
 
 # What it takes

@@ -7,9 +7,7 @@ import sys
 import pytest
 
 from tests.models.common import one_line
-from tests.models.makers import (
-    make,
-)
+from tests.models.makers import make
 from unmask import ModelError, load
 from unmask.models.load import find_folder
 
