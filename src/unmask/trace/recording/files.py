@@ -14,7 +14,7 @@ from unmask.errors import RequestError
 from unmask.trace.recording.record import text_of
 from unmask.trace.recording.tracer import Tracer
 
-Begin = Callable[[int, BinaryIO], Tracer]  # a tracer of request `key`, writing to a stream
+Begin = Callable[[int, BinaryIO], Tracer]  # makes the tracer of request `key` for a stream
 
 
 def writable(path: Path, option: str = "--trace") -> BinaryIO:
@@ -23,20 +23,18 @@ def writable(path: Path, option: str = "--trace") -> BinaryIO:
         if path.is_file() and path.stat().st_size:
             with path.open("rb") as old:
                 if old.read(2) != b"\x1f\x8b":
-                    raise RequestError(f"{path} exists and is no trace; give another {option}")
+                    raise RequestError(f"{path} exists and is not a trace; give another {option}")
         return path.open("wb")
     except OSError as error:
         raise RequestError(f"the trace {path} cannot be written: {error.strerror}") from None
 
 
 def made_folder(path: Path) -> None:
-    """A folder for many traces."""
+    """Make a folder for traces."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise RequestError(
-            f"the folder {path} for traces cannot be made: {error.strerror}"
-        ) from None
+        raise RequestError(f"the trace folder {path} cannot be made: {error.strerror}") from None
 
 
 def together(*listeners: Callable[[Step], None] | None) -> Callable[[Step], None] | None:
@@ -72,7 +70,7 @@ class Traces:
         return self
 
     def __call__(self, step: Step) -> None:
-        """Pass a step on to the tracers of its rows."""
+        """Pass a step to the tracers of its rows."""
         for row, key in enumerate(step.keys):
             if key not in self._open:
                 stream = self.open_stream(key)
