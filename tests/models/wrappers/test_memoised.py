@@ -1,4 +1,4 @@
-"""A model that remembers its canvases says what it would say without."""
+"""A model with a memory gives the same results as without."""
 
 from dataclasses import replace
 
@@ -40,7 +40,7 @@ LENGTH = 8
 
 @pytest.fixture(scope="module")
 def model_of(tmp_path_factory):
-    """In float64, so that rounding decides nothing."""
+    """Models in float64, so that rounding changes no decision."""
     made = {}
 
     def get(family):
@@ -65,12 +65,12 @@ def mixed_requests(spec):
 
 def steps_and_outcomes(model, batch_size):
     steps = list(decode_steps(model, mixed_requests(model.spec), batch_size))
-    found = {result.key: outcome(result) for step in steps for result in step.finished}
-    return steps, [found[key] for key in sorted(found)]
+    actual = {result.key: outcome(result) for step in steps for result in step.finished}
+    return steps, [actual[key] for key in sorted(actual)]
 
 
 def said(model, canvas):
-    """Logits wherever the canvas was not given."""
+    """Logits of all positions outside the prompt."""
     rows, positions = (~canvas.given).nonzero(as_tuple=True)
     with torch.no_grad():
         return model.head(model.trunk(canvas), rows, positions)
@@ -117,15 +117,15 @@ def test_rows_go_in_forwards_of_equal_length_without_padding(model_of, monkeypat
     canvas = replace(canvas, given=canvas.given | (canvas.tokens == 0))
     wanted = said(model, canvas)
     hook = model.module.register_forward_pre_hook(lambda _, inputs: fed.append(inputs[0].tolist()))
-    found = said(Remembered(model), canvas)
+    actual = said(Remembered(model), canvas)
     hook.remove()
     assert fed == [[rows[0], rows[2]], [rows[3]], [rows[1]]]
-    torch.testing.assert_close(found, wanted)
+    torch.testing.assert_close(actual, wanted)
 
 
 @pytest.mark.parametrize("family", ["llada", "dream"])
 def test_equal_tokens_of_which_other_ones_were_given_are_told_apart(model_of, family):
-    """A filled mask before the prompt's end may be asked about; a prompt's token may not."""
+    """The head may need a filled mask inside the prompt, but never a token of the prompt."""
     model = model_of(family)
     memory = Remembered(model)
     for given in ([1, 1, 1, 0], [0, 1, 1, 0], [1, 0, 1, 0], [1, 1, 1, 0]):
@@ -169,9 +169,9 @@ def test_what_is_forgotten_is_computed_again(model_of):
 def test_guidance_goes_over_a_memory(model_of):
     model = model_of("llada")
     memory = Remembered(model)
-    found = decode(Guided(memory, 1.5), PROMPTS[0], RULES[1], length=LENGTH)
-    assert outcome(found) == outcome(decode(Guided(model, 1.5), PROMPTS[0], RULES[1], length=8))
-    assert memory.asked == 2 * found.nfe
+    actual = decode(Guided(memory, 1.5), PROMPTS[0], RULES[1], length=LENGTH)
+    assert outcome(actual) == outcome(decode(Guided(model, 1.5), PROMPTS[0], RULES[1], length=8))
+    assert memory.asked == 2 * actual.nfe
 
 
 def test_it_shows_the_models_special_tokens(model_of):
