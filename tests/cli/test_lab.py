@@ -22,7 +22,7 @@ def test_eval_decodes_grades_and_tells(store, capsys):
     out = capsys.readouterr().out
     assert "confidence|top(1)" in out
     assert "100.0" in out
-    assert f"kept in {store}" in out
+    assert f"stored in {store}" in out
     with Store(store, create=False) as found:
         (trial,) = found.trials()
         assert len(found.rows(trial)) == 3
@@ -33,7 +33,7 @@ def test_eval_ends_with_where_time_and_memory_went(store, capsys, lam, has_kl):
     rule = f"confidence | swd({lam}) | top(1)"
     assert main(["eval", *SMALL, "--rule", rule, "--store", str(store)]) == 0
     lines = capsys.readouterr().out.splitlines()
-    head = lines.index("of one example, on average:") + 1
+    head = lines.index("averages per example:") + 1
     names = [name for name in lines[head].split("  ") if name]
     found = dict(zip(map(str.strip, names), lines[head + 1].split(), strict=True))
     model, decision, kl, total = (
