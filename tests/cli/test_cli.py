@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from tests.paths import ROOT
-from unmask.cli import COMMANDS, main
+from unmask.cli import COMMANDS, demo, main
 
 GOLDEN = ROOT / "tests" / "golden" / "decoders"
 
@@ -126,12 +126,28 @@ def test_the_demo_paints_on_request(capsys):
     assert "\x1b[32;1m" in capsys.readouterr().out
 
 
-def test_the_demo_compares_rules_on_held_out_problems(monkeypatch, tmp_path, capsys):
-    from unmask.embedded import cells
+SMALL_DEMO = """
+task = "words"
+length = 24
+[[grid]]
+block = ["full", 16]
+eos = ["keep", "suppress"]
+rule = "confidence | swd({0,5}) | eb(0.1)"
+[[grid]]
+block = "full"
+rule = "confidence | swd({0,5}) | eb({0.1,1})"
+[[grid]]
+task = ["words", "code"]
+length = 32
+block = 16
+rule = "confidence | top(1)"
+"""
 
-    small = cells.Grid(scores=("confidence",), lams=(0.0, 5.0), selections=(cells.EB,))
-    monkeypatch.setattr(cells, "Grid", lambda: small)
-    monkeypatch.setattr(cells, "FAST_GAMMAS", ("0.1", "1"))
+
+def test_the_demo_compares_rules_on_held_out_problems(monkeypatch, tmp_path, capsys):
+    small = tmp_path / "small.toml"
+    small.write_text(SMALL_DEMO)
+    monkeypatch.setattr(demo, "SWEEP", str(small))
     asked = ["demo", "--problems", "6", "--output", str(tmp_path / "demo"), "--colour", "never"]
     assert main(asked) == 0
     out = capsys.readouterr().out
@@ -145,9 +161,11 @@ def test_the_demo_compares_rules_on_held_out_problems(monkeypatch, tmp_path, cap
     assert (tmp_path / "demo" / "accuracy-forwards.svg").is_file()
 
 
-def test_the_demo_wants_at_least_two_problems(capsys):
-    assert main(["demo", "--problems", "1"]) == 2
-    assert capsys.readouterr().err == "unmask demo: --problems must be >= 2, got 1\n"
+@pytest.mark.parametrize("count", [1, 201])
+def test_the_demo_takes_2_to_200_problems(capsys, count):
+    assert main(["demo", "--problems", str(count)]) == 2
+    told = f"unmask demo: --problems must be from 2 to 200, got {count}\n"
+    assert capsys.readouterr().err == told
 
 
 def test_a_reader_that_leaves_early_is_no_error():

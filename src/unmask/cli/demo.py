@@ -13,15 +13,16 @@ from typing import TYPE_CHECKING
 from unmask.errors import RequestError
 
 if TYPE_CHECKING:
-    from unmask.embedded.cells import Cell
-    from unmask.embedded.compare import Outcomes, Series
-    from unmask.embedded.report import Report
-    from unmask.embedded.tasks import Problem
+    from unmask.lab.lam_table import LamTable
+    from unmask.lab.summary import Summary
+    from unmask.lab.sweep.plan import Work
+    from unmask.lab.sweep.store import AskedExample
     from unmask.text.terminal import Painter
 
-TASK, LENGTH = "words", 24
-ROOMY = 32  # tokens, where nothing is compared
-SEARCHED = 40  # problems among which one is looked for that shows the difference
+SWEEP = "demo"  # in unmask/lab/sweep/files
+LENGTH = 24  # of the answers that are compared; longer ones show what the model can do
+SHOWN = ("confidence | eb(0.1)", "confidence | swd(5) | eb(0.1)")
+SEARCHED = 40  # problems that are tried until one shows the difference
 
 
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -36,22 +37,30 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         "cores.",
     )
     command.add_argument(
-        "--problems", type=int, default=200, metavar="N", help="held-out problems (200)"
-    )
+        "--problems", type=int, default=200, metavar="N",
+        help="number of held-out problems, 2 to 200 (default: 200)",
+    )  # fmt: skip
     command.add_argument(
         "--output", type=Path, default=Path("unmask-demo"), metavar="FOLDER",
-        help="for results.json and the plot (unmask-demo)",
+        help="folder for results.json and the plot (default: unmask-demo)",
     )  # fmt: skip
     command.add_argument(
         "--oracle",
         action="store_true",
-        help="instead: sixteen sentences whose true probabilities are known; a few seconds",
+        help="show sixteen sentences with known true probabilities instead; takes a few seconds",
     )
     command.add_argument(
-        "--seeds", type=int, default=100, metavar="N", help="with --oracle: noise seeds (100)"
+        "--seeds",
+        type=int,
+        default=100,
+        metavar="N",
+        help="with --oracle: number of noise seeds (default: 100)",
     )
     command.add_argument(
-        "--colour", choices=("auto", "always", "never"), default="auto", help="colour (auto)"
+        "--colour",
+        choices=("auto", "always", "never"),
+        default="auto",
+        help="when to use colour (default: auto)",
     )
     command.set_defaults(run=run)
 
@@ -62,165 +71,166 @@ def run(arguments: argparse.Namespace) -> int:
         from unmask.cli import oracle
 
         return oracle.run(arguments)
-    if arguments.problems < 2:
-        raise RequestError(f"--problems must be >= 2, got {arguments.problems}")
-    from unmask.embedded import FOLDER
-    from unmask.embedded.cells import FAST_GAMMAS, SAFE, Grid, gamma_sweep
-    from unmask.embedded.compare import Series
-    from unmask.embedded.report import Report
+    if not 2 <= arguments.problems <= 200:
+        raise RequestError(f"--problems must be from 2 to 200, got {arguments.problems}")
+    from unmask.lab.lam_table import LamTable, measured
+    from unmask.lab.sweep.grid import read_sweep
+    from unmask.lab.sweep.plan import plan
     from unmask.text.terminal import Painter, has_colour
 
     paint = Painter(has_colour(arguments.colour))
-    series = Series(TASK, arguments.problems, LENGTH)
-    _show_one(series, paint)
-    table, sweep = Grid().cells(), gamma_sweep(gammas=FAST_GAMMAS)
+    works = plan(read_sweep(SWEEP, {"limit": arguments.problems}).settings, None)
+    _show_one(works, paint)
     begin = perf_counter()
-    studies = {series: list(dict.fromkeys(table + sweep))}
-    studies |= {Series(task, series.count, ROOMY): [SAFE] for task in ("words", "code")}
-    found = _compared(FOLDER, studies)
-    reports = [Report.of(each, outcomes) for each, outcomes in found.items()]
-    report = next(each for each in reports if each.series == series)
-    _print_ability([each for each in reports if each is not report])
-    _print_table(report, table, paint)
-    _print_sweep(report, sweep, paint)
-    _write(report, sweep, arguments.output)
-    print(f"\n{perf_counter() - begin:.0f} s for {len(studies[series])} settings.")
+    summaries = measured(works, Count())
+    table = LamTable([each for each in summaries if each.trial.length == LENGTH])
+    _print_ability([each for each in summaries if each.trial.length != LENGTH])
+    _print_table(table, paint)
+    _print_sweep(table, paint)
+    _write(table, arguments.output)
+    print(f"\n{perf_counter() - begin:.0f} s for {len(table.summaries)} settings.")
     return 0
 
 
-def _show_one(series: Series, paint: Painter) -> None:
-    """A problem that the baseline gets wrong and SWD right, as both canvases fill."""
-    from unmask.embedded.cells import EB, Cell
-    from unmask.embedded.compare import decode_cells
-    from unmask.models.load import load
-    from unmask.models.wrappers.memoised import Remembered
+class Count:
+    """Shows on stderr how many examples are done, if it is a terminal."""
 
-    loaded = load()
-    baseline, swd = Cell("confidence", 0.0, EB), Cell("confidence", 5.0, EB)
+    def __init__(self) -> None:
+        self.finished = self.total = 0
+
+    def begin(self, work: Work, done: int) -> None:
+        self.total += len(work.asks)
+
+    def done(self, work: Work, count: int = 1) -> None:
+        self.finished += count
+        if sys.stderr.isatty():
+            text = f"\r{self.finished}/{self.total} answers"
+            wiped = "\r\x1b[K" if self.finished == self.total else text
+            print(wiped, end="", file=sys.stderr, flush=True)
+
+
+def _show_one(works: list[Work], paint: Painter) -> None:
+    """Draw step by step a problem that the baseline gets wrong and SWD right."""
+    from unmask.models.load import load
+
     print(
-        f"A masked diffusion model of {loaded.model.parameters / 1e6:.2f} million parameters, "
+        f"A masked diffusion model of {load().model.parameters / 1e6:.2f} million parameters, "
         "trained by this project,\nand word problems that it has never seen.\n"
     )
-    model, problems = Remembered(loaded.model), series.problems()[:SEARCHED]
-    gained: list[int] = []
-    for place in range(0, len(problems), 8):
-        some = problems[place : place + 8]
-        tried = decode_cells(model, loaded.tokenizer, some, (baseline, swd), series.length)
-        pairs = zip(tried[baseline], tried[swd], strict=True)
-        gained = [place + i for i, (a, b) in enumerate(pairs) if b.solved and not a.solved]
-        if gained:
-            break
-    else:
-        print(f"In none of {len(problems)} problems is SWD right where the baseline is wrong.\n")
-        return
-    problem = problems[gained[0]]
-    print(f"The first one that only SWD gets right (number {gained[0] + 1}):\n")
-    print(paint(f"  {problem.prompt}", "bold"))
-    for cell in (baseline, swd):
-        _watch(cell, problem, series, paint)
-    print("\n· is a mask, ∎ the end of the answer; what a step adds is green in a terminal.\n")
+    full = {each.trial.rule: each for each in works if _is_shown(each)}
+    baseline, swd = (full[rule] for rule in SHOWN)
+    asks = baseline.asks[:SEARCHED]
+    for number, ask in enumerate(asks, 1):
+        before, first = _watched(baseline, ask, paint)
+        after, second = _watched(swd, ask, paint)
+        if after and not before:
+            prompt = baseline.by_name[ask.example].slots["prompt"]
+            print(f"The first one that only SWD gets right (number {number}):\n")
+            print(paint(f"  {prompt}", "bold"))
+            print(f"\n{first}\n\n{second}\n")
+            print(
+                "· is a mask, ∎ the end of the answer; what a step adds is green in a terminal.\n"
+            )
+            return
+    print(f"In none of {len(asks)} problems is SWD right where the baseline is wrong.\n")
 
 
-def _watch(cell: Cell, problem: Problem, series: Series, paint: Painter) -> None:
-    from unmask.embedded.tasks import TASKS
-    from unmask.text.session import Session
+def _is_shown(work: Work) -> bool:
+    trial = work.trial
+    return (trial.length, trial.block, trial.eos) == (LENGTH, None, "keep")
+
+
+def _watched(work: Work, ask: AskedExample, paint: Painter) -> tuple[bool, str]:
+    """Whether a problem is solved, and a drawing of its canvas after each step."""
+    from unmask.lab.grading import Tools
     from unmask.text.watch import Watch
 
-    block = "full" if cell.block is None else cell.block
-    session = Session(rule=cell.rule, block=block, eos=cell.eos, length=series.length)
-    request = session.request(session.format().of_text(problem.prompt))
-    drawn = StringIO()
-    watch = Watch(session, request, drawn, paint.colour)
-    _, answer = next(session.decode([request], on_step=watch))
-    right = TASKS[problem.task].solved(problem, answer.text)
-    verdict = "right" if right else f"wrong: it is {problem.facts}"
-    print(f"\n{paint(cell.rule, 'bold')}\n{drawn.getvalue().rstrip()}")
-    print(paint(f"  NFE {answer.nfe}, {verdict}", "cyan" if right else "red"))
+    example, request, drawn = work.by_name[ask.example], work.request(ask), StringIO()
+    watch = Watch(work.session, request, drawn, paint.colour)
+    _, answer = next(work.session.decode([request], on_step=watch))
+    response = work.bench.response(example, answer.text, work.preset.name)
+    with Tools() as tools:
+        right = work.bench.grade(example, response, tools).acc
+    verdict = "right" if right else f"wrong: it is {example.fields['problem'].facts}"
+    outcome = paint(f"  NFE {answer.nfe}, {verdict}", "cyan" if right else "red")
+    return right, f"{paint(work.trial.rule, 'bold')}\n{drawn.getvalue().rstrip()}\n{outcome}"
 
 
-def _compared(folder: Path, studies: dict[Series, list[Cell]]) -> dict[Series, Outcomes]:
-    """All cells on all cores, with a count on stderr where that is a terminal."""
-    from unmask.embedded.compare import compare, gathered
-
-    parts, done, total = [], 0, sum(series.count for series in studies)
-    for part in compare(folder, studies):
-        parts.append(part)
-        done += len(part.places)
-        if sys.stderr.isatty():
-            print(f"\r{done}/{total} problems", end="", file=sys.stderr, flush=True)
-    if sys.stderr.isatty():
-        print("\r\x1b[K", end="", file=sys.stderr, flush=True)
-    return gathered(parts)
-
-
-def _print_ability(reports: list[Report]) -> None:
-    """What the model can do when nothing hurries it."""
-    shown = []
-    for report in reports:
-        (summary,) = report.summaries.values()
-        low, high = summary.interval
-        share = f"{100 * summary.accuracy:.1f}% [{100 * low:.1f}, {100 * high:.1f}]"
-        shown.append(f"{report.series.task} {share}")
-    series = reports[0].series
+def _print_ability(summaries: list[Summary]) -> None:
+    """Print the accuracy of one token per forward."""
+    shares = []
+    for each in summaries:
+        low, high = each.interval()
+        share = f"{100 * each.accuracy():.1f}% [{100 * low:.1f}, {100 * high:.1f}]"
+        shares.append(f"{each.trial.task} {share}")
+    trial, count = summaries[0].trial, summaries[0].count
     print(
-        f"What it can do: one token per forward in blocks of 16, {series.length} tokens, "
-        f"{series.count} held-out problems each:\n{', '.join(sorted(shown, reverse=True))}.\n"
+        f"What it can do: one token per forward in {trial.window}, {trial.length} tokens, "
+        f"{count} held-out problems each:\n{', '.join(shares)}.\n"
     )
 
 
-def _print_table(report: Report, cells: list[Cell], paint: Painter) -> None:
-    from unmask.embedded.report import difference
+def _print_table(table: LamTable, paint: Painter) -> None:
+    from unmask.lab.lam_table import difference
+    from unmask.lab.report.rule_parts import parts_of
 
-    series = report.series
+    first = table.summaries[0]
     print(
-        f"{series.count} held-out problems, {series.length} tokens each. "
+        f"{first.count} held-out problems, {first.trial.length} tokens each. "
         "Accuracy % @ forwards (NFE), tokens of the answer\nper forward, and the difference to "
         "lam 0 in points with its paired 95% interval (* excludes 0):\n"
     )
-    for line in report.panels(cells):
+    for line in table.lines():
         print(paint(line, "bold") if ", EOS " in line else line)
-    losses = report.losses(cells)
-    print(f"\nWhere SWD loses (interval below 0): {len(losses) or 'nowhere'}"
-          f"{' of ' + str(sum(1 for cell in cells if cell.lam)) if losses else ''}")  # fmt: skip
-    for cell, pair in losses:
-        print(f"  {cell.rule:<44} {cell.window}, EOS {cell.eos:<9} {difference(pair)}")
+    losses = table.losses()
+    compared = sum(1 for each in table.usual if parts_of(each.trial.rule).lam)
+    count = f"{len(losses)} of {compared}" if losses else "nowhere"
+    print(f"\nWhere SWD loses (interval below 0): {count}")
+    for each, pair in losses:
+        trial = each.trial
+        print(f"  {trial.rule:<44} {trial.window}, EOS {trial.eos:<9} {difference(pair)}")
 
 
-def _print_sweep(report: Report, cells: list[Cell], paint: Painter) -> None:
-    from unmask.embedded.report import difference
+def _print_sweep(table: LamTable, paint: Painter) -> None:
+    from unmask.lab.lam_table import difference
+    from unmask.lab.report.rule_parts import parts_of
 
     print(paint("\nEB-Sampler on confidence, gamma sweep: accuracy % @ forwards", "bold"))
-    for curve in report.curves(cells):
-        points = "  ".join(f"{100 * p.accuracy:5.1f} @{p.nfe:5.1f}" for p in curve.points)
-        print(f"  {curve.label:<24} {points}")
-    knobs = "  ".join(f"{'gamma ' + p.knob:<12}" for p in report.curves(cells)[0].points)
+    swept = table.swept()
+    for label, members in swept:
+        points = "  ".join(_figure(each) for each in members)
+        print(f"  {label:<24} {points}")
+    knobs = "  ".join(f"{'gamma ' + parts_of(each.trial.rule).knob:<12}" for each in swept[0][1])
     print(f"  {'':<24} {knobs.rstrip()}")
     print(paint("\nAt equal cost: SWD against the best lam 0 that spends as much or more", "bold"))
-    for cell in cells:
-        found = report.at_equal_cost(cell) if cell.lam else None
-        if found is None:
-            continue
-        mine, (rival, pair) = report.summaries[cell], found
-        print(
-            f"  {cell.rule:<33} {100 * mine.accuracy:5.1f} @{mine.nfe:5.1f}   "
-            f"{rival.cell.rule:<26} {100 * rival.accuracy:5.1f} @{rival.nfe:5.1f}   "
-            f"{difference(pair)}"
-        )
+    for each in (each for _, members in swept for each in members):
+        rival = table.at_equal_cost(each) if parts_of(each.trial.rule).lam else None
+        if rival is not None:
+            best, pair = rival
+            print(
+                f"  {each.trial.rule:<33} {_figure(each)}   "
+                f"{best.trial.rule:<26} {_figure(best)}   {difference(pair)}"
+            )
 
 
-def _write(report: Report, sweep: list[Cell], folder: Path) -> None:
+def _figure(summary: Summary) -> str:
+    return f"{100 * summary.accuracy():5.1f} @{summary.mean('nfe'):5.1f}"
+
+
+def _write(table: LamTable, folder: Path) -> None:
     from unmask.errors import UnmaskError
     from unmask.lab.figures.plots import accuracy_against_forwards
 
     folder.mkdir(parents=True, exist_ok=True)
     results = folder / "results.json"
-    results.write_text(json.dumps(report.record(), indent=1) + "\n", encoding="utf-8")
+    results.write_text(json.dumps(table.record(), indent=1) + "\n", encoding="utf-8")
     print(f"\nwritten: {results}")
     plot = folder / "accuracy-forwards.svg"
-    title = f"EB-Sampler on {report.series.count} held-out word problems (numbers: gamma)"
+    count = table.summaries[0].count
+    title = f"EB-Sampler on {count} held-out word problems (numbers: gamma)"
     try:
         for file in (plot, plot.with_suffix(".png")):
-            accuracy_against_forwards(report.curves(sweep), title, file)
+            accuracy_against_forwards(table.curves(), title, file)
             print(f"written: {file}")
     except UnmaskError as error:
         print(f"no plot: {error}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 import torch
@@ -122,7 +123,7 @@ def decode_steps(
         raise RequestError(f"batch_size must be >= 1, got {batch_size}")
     batch, waiting = Batch(model, keep_logits, reducer), iter(requests)
     while True:
-        while len(batch) < batch_size and (request := next(waiting, None)) is not None:
+        for request in islice(waiting, batch_size - len(batch)):
             batch.admit(request)
         if not len(batch):
             return

@@ -15,7 +15,7 @@ from unmask.lab.sweep import run as running
 from unmask.lab.sweep.grade import grade
 from unmask.lab.sweep.grid import sweep_of
 from unmask.lab.sweep.plan import plan
-from unmask.lab.sweep.run import LastModel, RunOptions, check_graders, run
+from unmask.lab.sweep.run import LastModel, RunOptions, _groups, check_graders, run
 from unmask.lab.sweep.store import Store
 
 TABLE = {
@@ -120,6 +120,23 @@ def test_two_workers_give_what_one_gives(file, tmp_path):
     left, counter = swept(other, works(), devices=("cpu", "cpu"))
     assert (left, counter.finished) == (0, 10)
     assert contents(other) == contents(file)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_memo_changes_nothing_but_the_time(file, tmp_path, monkeypatch, workers):
+    monkeypatch.setattr(running, "AT_ONCE", 6)  # two trials: three examples at a time
+    other = tmp_path / "store.sqlite"
+    left, counter = swept(other, works(), devices=("cpu",) * workers, memo=True)
+    assert (left, counter.finished) == (0, 10)
+    assert contents(other) == contents(file)
+
+
+def test_trials_that_share_a_memo_share_the_model(tmp_path):
+    some = [*works(), *works(dtype="bfloat16"), *works(task="code", limit=3)]
+    groups = [[(w.trial.dtype, w.trial.task) for w in group] for group in _groups(some, True)]
+    assert groups == [[("float32", "words")] * 2 + [("float32", "code")] * 2,
+                      [("bfloat16", "words")] * 2]  # fmt: skip
+    assert [len(group) for group in _groups(some, False)] == [1] * 6
 
 
 def test_workers_decode_no_example_that_was_not_asked_for(tmp_path):

@@ -93,8 +93,10 @@ class Worker:
         self.hand(asks)
         try:
             model = self.models.of(work, share.device)
-            given = iter(self.inbox.get, None)
-            yield from decoded(work, model, given, share.batch_size, share.traces)
+            jobs = ((work, ask) for ask in iter(self.inbox.get, None))
+            tokenizer = work.session.tokenizer
+            records = decoded(model, tokenizer, jobs, share.batch_size, share.traces)
+            yield from ((ask, record) for (_, ask), record in records)
         except UnmaskError as error:
             raise LabError(f"{socket.gethostname()}: {error}") from None
 

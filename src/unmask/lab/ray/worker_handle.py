@@ -12,6 +12,7 @@ from unmask.lab.ray.join import Slots
 from unmask.lab.ray.worker import Marks, Ready, Share, Worker
 from unmask.lab.sweep.decode import SIGN_OF_LIFE, claims
 from unmask.lab.sweep.plan import Work
+from unmask.lab.sweep.run_options import model_of
 from unmask.lab.sweep.store import AskedExample, Store
 
 HAND = "hand"  # calls that come through while a worker decodes
@@ -34,7 +35,7 @@ class WorkerHandle:
         self.work: Work | None = None
         self.open = False  # whether the trial may have more for it
         self._free: Iterator[AskedExample] = iter(())
-        self._model: tuple[str, ...] = ()
+        self._model: tuple[object, ...] = ()
 
     @property
     def idle(self) -> bool:
@@ -56,7 +57,7 @@ class WorkerHandle:
 
     def has_model_of(self, work: Work) -> bool:
         """Whether nothing has to be loaded for a trial."""
-        return self._model == _model_of(work)
+        return self._model == model_of(work)
 
     def begin(self, work: Work) -> bool:
         """Take what is free of a trial; False if that is nothing."""
@@ -66,7 +67,7 @@ class WorkerHandle:
         self.open = len(asks) == self.at_hand
         if not asks:
             return False
-        self.work, self._model = work, _model_of(work)
+        self.work, self._model = work, model_of(work)
         decode = self.actor.decode.options(num_returns="streaming")
         self.pending = decode.remote(work.trial.key, asks if self.open else [*asks, None])
         return True
@@ -106,7 +107,3 @@ class WorkerHandle:
             self.store.release()
             self.store.close()
             self.store = None
-
-
-def _model_of(work: Work) -> tuple[str, ...]:
-    return work.trial.weights, work.trial.dtype, work.trial.cache

@@ -1,14 +1,14 @@
-"""Decode the examples of a trial that nobody has decoded yet, each into the store at once."""
+"""Decode the missing examples of trials; each answer goes into the store as soon as it is there."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import torch
 
@@ -20,40 +20,37 @@ from unmask.models.denoiser import Denoiser, ModelSpec
 from unmask.models.tokenizer import Tokenizer
 from unmask.text.answers import Answer, decode_requests
 from unmask.trace import Tracer
-from unmask.trace.recording.files import TraceFiles, made_folder, together
-from unmask.trace.recording.record import text_of
+from unmask.trace.recording.files import Traces, made_folder, together, writable
 
 SIGN_OF_LIFE = 20  # seconds between two of them
+Job = tuple[Work, AskedExample]
 
 
 def decode(
     store: Store,
-    work: Work,
+    works: Sequence[Work],
     model: Denoiser,
     batch_size: int,
-    on_done: Callable[[AskedExample], None] = lambda ask: None,
+    on_done: Callable[[Work], None] = lambda work: None,
     traces: Path | None = None,
-) -> int:
-    """Claim, decode and store until no example of the trial is free; returns how many were done.
+) -> None:
+    """Claim, decode and store until no example of these trials is free.
 
-    With `traces` every example leaves a trace in a folder of the trial's own.
+    With `traces` every example writes a trace into a folder of its trial.
     """
-    count = 0
-    store.add(work.trial, work.bench.record(work.preset.name))
 
     def alive(_: Step) -> None:
         store.still_here(SIGN_OF_LIFE)
 
-    asks = claims(store, work, batch_size)
-    for ask, record in decoded(work, model, asks, batch_size, traces, alive):
+    jobs = ((work, ask) for work in works for ask in claims(store, work, batch_size))
+    tokenizer = works[0].session.tokenizer
+    for (work, ask), record in decoded(model, tokenizer, jobs, batch_size, traces, alive):
         store.finish(work.trial, ask, record)
-        on_done(ask)
-        count += 1
-    return count
+        on_done(work)
 
 
 def claims(store: Store, work: Work, batch_size: int) -> Iterator[AskedExample]:
-    """Every free example of a trial, claimed as it is taken; for batches the longest first."""
+    """Claim the free examples of a trial one by one; for batches the longest come first."""
     missing = store.missing(work.trial, work.asks)
     for ask in work.longest_first(missing) if batch_size > 1 else missing:
         if store.claim(work.trial, ask):
@@ -61,61 +58,54 @@ def claims(store: Store, work: Work, batch_size: int) -> Iterator[AskedExample]:
 
 
 def decoded(
-    work: Work,
     model: Denoiser,
-    asks: Iterable[AskedExample],
+    tokenizer: Tokenizer,
+    jobs: Iterable[Job],
     batch_size: int,
     traces: Path | None = None,
     on_step: Callable[[Step], None] | None = None,
-) -> Iterator[tuple[AskedExample, dict[str, Any]]]:
-    """Decode examples, yielding what is kept of each as soon as it is there.
+) -> Iterator[tuple[Job, dict[str, Any]]]:
+    """Decode examples, yielding the record of each as soon as it is there.
 
-    An example is taken only when there is a place for it. No store is needed: whoever asks may be
-    on another machine.
+    A job is taken only when the batch has a free row. No store is used: the jobs may come from
+    another machine.
     """
-    taken: list[AskedExample] = []
+    taken: list[Job] = []
     requests: list[Request] = []
 
     def requested() -> Iterator[Request]:
-        for ask in asks:
-            taken.append(ask)
+        for work, ask in jobs:
+            taken.append((work, ask))
             requests.append(work.request(ask))
             yield requests[-1]
 
     watch = _Watch(model)
-    tokenizer, spec = work.session.tokenizer, work.session.spec
-    with nullcontext() if traces is None else _traces(traces, work, taken, requests) as seen:
-        see = together(watch, seen, on_step)
-        keep = seen is not None
-        answers = decode_requests(model, tokenizer, requested(), batch_size, see, keep)
-        for key, answer in answers:
-            record = record_of(answer, watch.written.pop(key), tokenizer, spec)
+    files = None if traces is None else _traces(traces, tokenizer, taken, requests)
+    with nullcontext() if files is None else files:
+        see, keep = together(watch, files, on_step), files is not None
+        for key, answer in decode_requests(model, tokenizer, requested(), batch_size, see, keep):
+            record = record_of(answer, watch.written.pop(key), tokenizer, model.spec)
             yield taken[key], {**record, **watch.memory(key)}
 
 
 def _traces(
-    folder: Path, work: Work, taken: list[AskedExample], requests: list[Request]
-) -> TraceFiles:
-    """Writes a file for every example that is taken."""
-    trial, session = work.trial, work.session
-    source = session.source(work.setting.options)
-    made_folder(folder / trial.key)
-    return TraceFiles(
-        lambda key: folder / trial.key / f"{_file_name(taken[key].example)}.trace",
-        lambda key, stream: Tracer(
-            stream,
-            session.spec,
-            requests[key],
-            session.tokenizer,
-            {**asdict(source), "weights": trial.weights, "example": taken[key].example},
-        ),
-        lambda result: text_of(result, requests[result.key], session.tokenizer) or "",
-    )
+    folder: Path, tokenizer: Tokenizer, taken: list[Job], requests: list[Request]
+) -> Traces:
+    """Writes a trace file for every job that is taken."""
 
+    def stream_of(key: int) -> BinaryIO:
+        work, ask = taken[key]
+        made_folder(folder / work.trial.key)
+        name = re.sub(r"[^\w.-]+", "-", ask.example) + ".trace"
+        return writable(folder / work.trial.key / name)
 
-def _file_name(example: str) -> str:
-    """The example's name with nothing in it that a file system minds."""
-    return re.sub(r"[^\w.-]+", "-", example)
+    def tracer(key: int, stream: BinaryIO) -> Tracer:
+        work, ask = taken[key]
+        source = asdict(work.session.source(work.setting.options))
+        about = {**source, "weights": work.trial.weights, "example": ask.example}
+        return Tracer(stream, work.session.spec, requests[key], tokenizer, about)
+
+    return Traces(stream_of, tracer)
 
 
 def record_of(

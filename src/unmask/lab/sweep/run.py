@@ -16,11 +16,20 @@ from unmask.lab.sweep.decode import decode
 from unmask.lab.sweep.environment import environment
 from unmask.lab.sweep.grade import grade
 from unmask.lab.sweep.plan import Wanted, Work, planned, wanted_of
-from unmask.lab.sweep.run_options import LastModel, ProgressListener, RunOptions, Silent
-from unmask.lab.sweep.store import AskedExample, Store
+from unmask.lab.sweep.run_options import (
+    LastModel,
+    ProgressListener,
+    RunOptions,
+    Silent,
+    model_of,
+)
+from unmask.lab.sweep.store import Store
+from unmask.models.pretrained import Pretrained
+from unmask.models.wrappers.memoised import Memoised
 from unmask.rules.plugins import import_parts
 
 POLL = 0.5  # seconds between two looks at what the workers have done
+AT_ONCE = 13_000  # rows of a batch with a memo; more would take more than 2 GB
 
 
 def check_graders(works: Sequence[Work], tools: Tools) -> None:
@@ -70,15 +79,28 @@ def _decode_here(
 ) -> None:
     (device,) = options.devices
     store.sign_in(environment(torch.device(device), options.batch_size))
-    for work in works:
-        if not store.missing(work.trial, work.asks):
+    for group in _groups(works, options.memo):
+        if not any(store.missing(work.trial, work.asks) for work in group):
             continue
+        model, batch_size = models.of(group[0], device), options.batch_size
+        if options.memo:
+            assert isinstance(model, Pretrained), "a model with a cache has no memo"
+            model, batch_size = Memoised(model), sum(len(work.examples) for work in group)
+        decode(store, group, model, batch_size, progress.done, options.traces)
 
-        def tell(_: AskedExample, work: Work = work) -> None:
-            progress.done(work)
 
-        model = models.of(work, device)
-        decode(store, work, model, options.batch_size, tell, options.traces)
+def _groups(works: Sequence[Work], memo: bool) -> Iterator[list[Work]]:
+    """Trials that share a batch: one alone, since its seconds count; with a memo all of a model."""
+    if not memo:
+        yield from ([work] for work in works)
+        return
+    by_model: dict[tuple[object, ...], list[Work]] = {}
+    for work in works:
+        by_model.setdefault(model_of(work), []).append(work)
+    for members in by_model.values():
+        size = max(1, AT_ONCE // len(members))
+        for start in range(0, max(len(work.examples) for work in members), size):
+            yield [work.only(list(work.by_name)[start : start + size]) for work in members]
 
 
 def _worker(wanted: Wanted, options: RunOptions) -> None:
@@ -95,22 +117,22 @@ def _worker(wanted: Wanted, options: RunOptions) -> None:
 def _decode_in_workers(
     store: Store, works: Sequence[Work], options: RunOptions, progress: ProgressListener
 ) -> None:
-    wanted = wanted_of(works)
     spawn = multiprocessing.get_context("spawn")
     workers = [
         spawn.Process(
             target=_worker,
-            args=(wanted, replace(options, devices=(device,))),
+            args=(wanted_of(_share(works, options, number)), replace(options, devices=(device,))),
         )
-        for device in options.devices
+        for number, device in enumerate(options.devices)
     ]
+    wanted = {work.trial.key: set(work.asks) for work in works}
     seen = {work.trial.key: len(store.finished(work.trial) & set(work.asks)) for work in works}
     with _running(workers):
         while any(worker.is_alive() for worker in workers):
             for worker in workers:
                 worker.join(POLL / len(workers))
             for work in works:
-                count = len(store.finished(work.trial) & set(work.asks))
+                count = len(store.finished(work.trial) & wanted[work.trial.key])
                 if count > seen[work.trial.key]:
                     progress.done(work, count - seen[work.trial.key])
                     seen[work.trial.key] = count
@@ -120,6 +142,13 @@ def _decode_in_workers(
             f"{len(codes)} of {len(workers)} workers ended early (exit code {codes[0]}); what is "
             "finished is kept: the same command goes on"
         )
+
+
+def _share(works: Sequence[Work], options: RunOptions, number: int) -> Sequence[Work]:
+    """All trials; with a memo only some of their examples, since each worker has its own memo."""
+    if not options.memo:
+        return works
+    return [work.only(list(work.by_name)[number :: len(options.devices)]) for work in works]
 
 
 @contextmanager

@@ -45,6 +45,13 @@ class RunOptions:
     traces: Path | None = None  # a folder for the traces of all examples
     cluster: Cluster | None = None  # its workers decode, whatever `devices` says
     imports: tuple[str, ...] = ()  # files and modules with parts that rules name
+    memo: bool = False  # all trials in one batch, no canvas computed twice; seconds are shared
+
+
+def model_of(work: Work) -> tuple[object, ...]:
+    """Equal for trials that share a model: weights, dtype, cache and guidance."""
+    trial = work.trial
+    return trial.weights, trial.dtype, trial.cache, trial.guidance
 
 
 class LastModel:

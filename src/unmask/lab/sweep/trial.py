@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import Any
 
 from unmask.decoding.options import OPTIONS, DecodingOptions
@@ -45,7 +46,7 @@ class Trial(DecodingOptions):
     def __post_init__(self) -> None:
         """Skip the checks: the options of a trial are resolved, or come from a store."""
 
-    @property
+    @cached_property
     def key(self) -> str:
         """A fingerprint of everything but the model's name, which its weights stand for."""
         record = self.record()
@@ -54,7 +55,7 @@ class Trial(DecodingOptions):
             del record["parts"]
         return sha_of(record)
 
-    @property
+    @cached_property
     def settings(self) -> Settings:
         """As the loop takes them."""
         sampling = Sampling(self.temperature, self.top_p, self.top_k, bool(self.tempered))
