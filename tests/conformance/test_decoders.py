@@ -31,7 +31,7 @@ NOT_OFFERED = {"d2_wino", "sglang_joint_threshold", "wino"}
 
 @pytest.fixture
 def one_case(tmp_path):
-    """A folder with a single golden case, which a test may spoil."""
+    """A folder with a single golden case, which a test may change."""
 
     def make(file, change):
         for table in GOLDEN.glob("denoiser_*.npz"):

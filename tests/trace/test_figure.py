@@ -10,7 +10,7 @@ from tests.trace.runs import anything, traced
 from tests.trace.scripted import RASH, SETTLED, SWINGS, said, trace_of
 from unmask.errors import UnmaskError
 from unmask.trace import Trace
-from unmask.trace.figure import CLIP, Panel, commitment_figure
+from unmask.trace.figure import CLIP, PositionPanel, commitment_figure
 from unmask.trace.recording.codec import TraceError
 from unmask.trace.story.locate import written
 from unmask.trace.story.timeline import Timeline
@@ -48,15 +48,15 @@ def test_the_same_trace_gives_the_same_bytes(tmp_path):
 
 
 def test_a_score_that_is_no_share_gets_an_axis_of_its_own(tmp_path):
-    assert Panel(Timeline(trace_of("entropy | swd(5) | eb(0.1)", RASH, SWINGS), 1)).apart
-    assert not Panel(Timeline(trace_of(SWD, RASH, SWINGS), 1)).apart
+    assert PositionPanel(Timeline(trace_of("entropy | swd(5) | eb(0.1)", RASH, SWINGS), 1)).apart
+    assert not PositionPanel(Timeline(trace_of(SWD, RASH, SWINGS), 1)).apart
     assert ">score<" in svg(tmp_path, [trace_of("entropy | swd(5) | eb(0.1)", RASH, SWINGS)])
 
 
 def test_an_instability_beyond_the_axis_is_cut_and_says_how_much_it_is(tmp_path):
     flip = [said(("the", 0.9), (word, 0.99999), ("cups", 1 - 1e-9)) for word in ("a", "pens", "a")]
     trace = trace_of("confidence | swd(5) | top(1)", *flip, canvas=[5, 5, 5])
-    moved = [value for _, value in Panel(Timeline(trace, 1)).moved]
+    moved = [value for _, value in PositionPanel(Timeline(trace, 1)).moved]
     assert max(moved) > CLIP
     assert f"▲ {max(moved):.2g}" in svg(tmp_path, [trace])
 

@@ -35,7 +35,7 @@ GREY = "#D0D0D0"
 
 def commitment_figure(traces: Sequence[Trace], position: int, *files: Path) -> None:
     """A panel for each trace, one above the other with the same steps; .svg, .png or .pdf."""
-    panels = [Panel(Timeline(trace, position)) for trace in traces]
+    panels = [PositionPanel(Timeline(trace, position)) for trace in traces]
     _check_same_place(traces, position)
     heights = [h for panel in panels for h in ([HEIGHT, SMALL] if panel.apart else [HEIGHT])]
     with sheet(files, len(panels), WIDTH, sum(heights) + 0.6) as figure:
@@ -54,7 +54,7 @@ def _check_same_place(traces: Sequence[Trace], position: int) -> None:
 
 
 @dataclass(frozen=True)
-class Panel:
+class PositionPanel:
     """One trace's part of the figure."""
 
     timeline: Timeline
@@ -118,7 +118,7 @@ class Panel:
         return np.concatenate(found)
 
 
-def _draw(figure: Figure, panels: Sequence[Panel], heights: Sequence[float]) -> None:
+def _draw(figure: Figure, panels: Sequence[PositionPanel], heights: Sequence[float]) -> None:
     grid = figure.add_gridspec(len(heights), 1, height_ratios=heights)
     last = max(panel.last for panel in panels)
     most = _top([moved for panel in panels for _, moved in panel.moved])
@@ -151,7 +151,7 @@ def _top(moved: Sequence[float]) -> float:
     return min(CLIP, max([LEAST, *finite])) * 1.08
 
 
-def _main(axes: Axes, panel: Panel, most: float) -> Iterator[tuple[str, Artist]]:
+def _main(axes: Axes, panel: PositionPanel, most: float) -> Iterator[tuple[str, Artist]]:
     """Lines over [0, 1] in front of D, which has an axis on the right."""
     behind = axes.twinx()
     axes.set_zorder(behind.get_zorder() + 1)
@@ -163,7 +163,7 @@ def _main(axes: Axes, panel: Panel, most: float) -> Iterator[tuple[str, Artist]]
     yield from _moments(axes, panel)
 
 
-def _area(axes: Axes, panel: Panel, most: float) -> Iterator[tuple[str, Artist]]:
+def _area(axes: Axes, panel: PositionPanel, most: float) -> Iterator[tuple[str, Artist]]:
     """D as a grey area; what is cut off or infinite says how much it is."""
     axes.set_ylim(FLOOR / CEILING * most, most)  # its 0 is at the height of the other axis's
     axes.set_yticks([tick for tick in axes.get_yticks() if 0 <= tick <= most])
@@ -209,7 +209,7 @@ def _line(axes: Axes, x: Any, y: Any, label: str, colour: str, dashes: str) -> A
     return line
 
 
-def _moments(axes: Axes, panel: Panel) -> Iterator[tuple[str, Artist]]:
+def _moments(axes: Axes, panel: PositionPanel) -> Iterator[tuple[str, Artist]]:
     """Upright lines where it was written or taken back; triangles where lam = 0 would have."""
     looks = {"commit": ("committed", COMMITTED, "-"), "revoke": ("taken back", REVOKED, ":")}
     looks["fill"] = ("written by the EOS policy", COMMITTED, "-.")
@@ -240,7 +240,7 @@ def _moments(axes: Axes, panel: Panel) -> Iterator[tuple[str, Artist]]:
         yield "lam", marks
 
 
-def _score_apart(axes: Axes, panel: Panel) -> Iterator[tuple[str, Artist]]:
+def _score_apart(axes: Axes, panel: PositionPanel) -> Iterator[tuple[str, Artist]]:
     """A score in its own unit, below."""
     finite = [value if math.isfinite(value) else math.nan for value in panel.scores]
     yield "score", _line(axes, panel.steps, finite, "modulated score", SCORE, "--")
@@ -253,7 +253,7 @@ def _score_apart(axes: Axes, panel: Panel) -> Iterator[tuple[str, Artist]]:
             axes.axvline(event.step, color=COMMITTED, linewidth=1.8, zorder=2)
 
 
-def _furnish(axes: Axes, panel: Panel, last: int) -> None:
+def _furnish(axes: Axes, panel: PositionPanel, last: int) -> None:
     axes.set_title(panel.title, loc="left", fontsize=9, pad=13, wrap=True)
     axes.set_ylabel("confidence" if panel.apart else "confidence, score")
     axes.set_ylim(FLOOR, CEILING)
@@ -267,7 +267,7 @@ def _steps(axes: Axes, last: int) -> None:
     axes.set_xticks(range(1, last + 1, math.ceil(last / 16)))
 
 
-def _labels(panel: Panel) -> Iterator[Label]:
+def _labels(panel: PositionPanel) -> Iterator[Label]:
     """The prediction where it changes, and the token where it is committed."""
     runs = panel.timeline.guesses
     levels = [max(look.confidence for look in run) for run in runs]

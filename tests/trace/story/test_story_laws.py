@@ -133,7 +133,7 @@ def test_every_written_position_has_a_reason_and_every_wait_too(text):
         timeline = Timeline(trace, position)
         told = tell_position(trace, position).record["told"]
         went = [event.step for event in timeline.events if event.kind == "commit"]
-        said = [int(n) for n in re.findall(r"It went at step (\d+):", " ".join(told))]
+        said = [int(n) for n in re.findall(r"Committed at step (\d+):", " ".join(told))]
         assert said == went
         assert all(cause(timeline, entry).words for entry in timeline.entries)
         states = Counter(entry.state for entry in timeline.entries)
