@@ -266,7 +266,7 @@ class Session:
         if unknown:
             yield f"{name} does not know {', '.join(map(repr, unknown))}"
         if not prompt.infill and prompt.holds_masks:
-            yield "[MASK] in a prompt is plain text; --infill fills it"
+            yield "[MASK] in a prompt is plain text; infill fills it"
 
     def model(self, options: DecodingOptions | None = None) -> Denoiser:
         """The model with the cache and the guidance of the options; loads it if necessary."""

@@ -19,12 +19,12 @@ COUNT = 40
 
 @pytest.fixture(autouse=True)
 def no_look_at_the_machine(monkeypatch):
-    """lm_eval asks a dozen programs about the machine, a second for every run."""
+    """Skip lm_eval's report on the machine, which takes a second per run."""
     monkeypatch.setattr("lm_eval.evaluator.add_env_info", lambda results: None)
 
 
 def launched(tmp_path, *words, output="out"):
-    """`unmask lm-eval` in a process of its own."""
+    """Run `unmask lm-eval` in a new process."""
     options = ["--include_path", tmp_path, "--output_path", tmp_path / output, "--log_samples"]
     done = subprocess.run(
         [sys.executable, *map(str, [*words, *options])],
@@ -38,7 +38,7 @@ def launched(tmp_path, *words, output="out"):
 
 
 def lm_eval(tmp_path, model, output, *words):
-    """`unmask lm-eval` in this process; returns results and samples."""
+    """Run `unmask lm-eval` in this process; returns results and samples."""
     options = ["--include_path", tmp_path, "--output_path", tmp_path / output, "--log_samples"]
     arguments = ["--tasks", "local_words", "--model_args", model, "--apply_chat_template"]
     assert main(["lm-eval", *map(str, [*arguments, *options, *words])]) == 0
