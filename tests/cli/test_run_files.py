@@ -165,4 +165,4 @@ def test_masks_in_the_prompts_of_a_file_are_hinted_at_once(run, in_file):
     file = in_file({"prompt": "one [MASK]"}, {"prompt": "two [MASK]"}, {"canvas": "a [MASK]"})
     code, out, told = run("--input", file)
     assert (code, out.count("\n")) == (0, 3)
-    assert told.count("--infill") == 1
+    assert told.count("infill fills it") == 1
