@@ -13,8 +13,7 @@ from unmask.lab.benchmarks import benchmark
 from unmask.lab.grading import Tools
 from unmask.lab.sweep.grid import Setting
 from unmask.lab.sweep.run import RunOptions
-from unmask.lab.tune import Arm, candidates, curves, halving, split
-from unmask.lab.tune_run import Tuner
+from unmask.lab.tune import Arm, Tuner, candidates, curves, halving, split
 from unmask.rules.rule import Rule
 
 

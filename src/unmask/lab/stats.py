@@ -124,11 +124,11 @@ def holm(ps: Sequence[float]) -> list[float]:
     The i-th smallest of n becomes the largest of (n - j) p_j for j <= i: rejecting what stays below
     a level keeps the chance of any false rejection below it.
     """
-    found, most = [0.0] * len(ps), 0.0
+    corrected, most = [0.0] * len(ps), 0.0
     for place, i in enumerate(sorted(range(len(ps)), key=lambda i: ps[i])):
         most = max(most, min(1.0, (len(ps) - place) * ps[i]))
-        found[i] = most
-    return found
+        corrected[i] = most
+    return corrected
 
 
 def _wilson_low(successes: int, trials: int, z: float) -> float:
@@ -151,10 +151,10 @@ def _lower_end(values: Array, level: float, samples: int, seed: int) -> float:
 
 
 def _solved(outcomes: Sequence[bool]) -> Array:
-    found = np.asarray(outcomes)  # [N]
-    if found.size and not (found.dtype.kind in "biu" and np.isin(found, (0, 1)).all()):
+    solved = np.asarray(outcomes)  # [N]
+    if solved.size and not (solved.dtype.kind in "biu" and np.isin(solved, (0, 1)).all()):
         raise RequestError("outcomes must be True or False; for other numbers use bootstrap_mean")
-    return found.astype(np.float64)
+    return solved.astype(np.float64)
 
 
 def _check_level(level: float) -> None:

@@ -64,13 +64,13 @@ class Summary:
     def rates(self) -> dict[str, float]:
         """Tokens per forward, nominal and effective: mean of ratios, and ratio of sums."""
         pairs = {"nominal": ("written", "nfe"), "effective": ("tokens", "nfe_eos")}
-        found = {}
+        rates = {}
         for name, (tokens, forwards) in pairs.items():
             above, below = self.values(tokens), self.values(forwards)
             ratios = [a / b for a, b in zip(above, below, strict=True)]
-            found[name] = fmean(ratios)
-            found[f"{name}_of_sums"] = sum(above) / sum(below)
-        return found
+            rates[name] = fmean(ratios)
+            rates[f"{name}_of_sums"] = sum(above) / sum(below)
+        return rates
 
     def record(self) -> dict[str, Any]:
         """All figures, for JSON."""

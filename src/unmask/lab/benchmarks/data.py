@@ -53,7 +53,7 @@ class DataFile:
                 f"no data: give --data DIR with {self.file} (from {self.origin}), or install "
                 f"datasets to fetch {self.hub[0]} from the hub"
             ) from None
-        found: list[tuple[str, Record]] = []
+        placed: list[tuple[str, Record]] = []
         for split in self.splits:
             try:
                 rows = load(*self.hub, split=split)
@@ -63,8 +63,8 @@ class DataFile:
                     f"{self.hub[0]} cannot be fetched: {reason}; give --data"
                 ) from None
             name = f"{self.hub[0]} {split} row"
-            found += [(f"{name} {number}", dict(row)) for number, row in enumerate(rows)]
-        return self._checked(found, self.hub[0])
+            placed += [(f"{name} {number}", dict(row)) for number, row in enumerate(rows)]
+        return self._checked(placed, self.hub[0])
 
     def _checked(self, placed: list[tuple[str, Record]], name: str) -> list[Record]:
         places: dict[Any, str] = {}
@@ -93,22 +93,22 @@ class DataFile:
 
 def json_lines(file: Path) -> list[tuple[str, Record]]:
     """All objects of a file with their places, `file:line`; blank lines are skipped."""
-    found = []
+    placed = []
     try:
         lines = file.read_bytes().split(b"\n")
     except OSError as error:
         raise UnmaskError(f"{file} cannot be read: {error.strerror}") from None
     for number, line in enumerate(lines, 1):
         if line.strip():
-            found.append((f"{file}:{number}", _object(line, f"{file}:{number}")))
-    return found
+            placed.append((f"{file}:{number}", _object(line, f"{file}:{number}")))
+    return placed
 
 
 def _object(line: bytes, place: str) -> Record:
     try:
-        found = json.loads(line.decode("utf-8-sig"))
+        record = json.loads(line.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
         raise UnmaskError(f"{place}: no JSON: {error}") from None
-    if not isinstance(found, dict):
-        raise UnmaskError(f"{place}: a line must hold an object, got {type(found).__name__}")
-    return found
+    if not isinstance(record, dict):
+        raise UnmaskError(f"{place}: a line must hold an object, got {type(record).__name__}")
+    return record

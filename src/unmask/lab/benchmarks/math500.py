@@ -124,8 +124,8 @@ def _klass(example: Example, response: Response) -> bool:
 
 
 def _strict(example: Example, response: Response) -> bool:
-    found = harness.strict_phrase(response.cut)
-    return mathstrings.daedal_equal(found, example.reference)
+    phrase = harness.strict_phrase(response.cut)
+    return mathstrings.daedal_equal(phrase, example.reference)
 
 
 SCORERS = (

@@ -9,13 +9,13 @@ _BOX = re.compile(r"\\(?:boxed|fbox)(?:\s*(?P<brace>\{)|\s+(?P<bare>[^\s{}$\\]+)
 
 def boxes(text: str) -> list[str]:
     r"""The contents of all boxes that close, in order; `\{` and `\}` are not braces."""
-    found = []
+    boxes = []
     for match in _BOX.finditer(text):
         if match["bare"]:
-            found.append(match["bare"].rstrip(".,;"))
+            boxes.append(match["bare"].rstrip(".,;"))
         elif (end := _closing(text, match.end())) is not None:
-            found.append(text[match.end() : end])
-    return found
+            boxes.append(text[match.end() : end])
+    return boxes
 
 
 def last_box(text: str) -> str | None:

@@ -59,8 +59,8 @@ def parseable(code: str) -> str:
     """The longest run of lines from the beginning that is Python: prose and cut ends fall off."""
     lines = code.splitlines()
     for end in range(len(lines), 0, -1):
-        if _parsed(found := "\n".join(lines[:end])) is not None:
-            return found
+        if _parsed(prefix := "\n".join(lines[:end])) is not None:
+            return prefix
     return ""
 
 

@@ -78,22 +78,22 @@ def _returns(node: ast.AST) -> bool:
 
 
 def _reachable(entry: str, definitions: dict[str, _Named]) -> set[str]:
-    found: set[str] = set()
+    reached: set[str] = set()
     waiting = {entry}
     while waiting:
         name = waiting.pop()
-        found.add(name)
+        reached.add(name)
         node = definitions.get(name)
-        waiting |= (_names(node) if node is not None else set()) - found
-    return found
+        waiting |= (_names(node) if node is not None else set()) - reached
+    return reached
 
 
 def _names(node: ast.AST) -> set[str]:
     """Names below a node; what stands before a dot is not looked at."""
-    found: set[str] = set()
+    names: set[str] = set()
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.Name):
-            found.add(child.id)
+            names.add(child.id)
         elif not isinstance(child, ast.Attribute):
-            found |= _names(child)
-    return found
+            names |= _names(child)
+    return names

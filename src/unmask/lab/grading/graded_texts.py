@@ -98,15 +98,15 @@ def lines(
     benchmark: Benchmark, generations: Generations, reports: Sequence[LengthReport]
 ) -> list[str]:
     """A table per length, in lines of text."""
-    found = []
+    lines = []
     for report in reports:
         length = "" if report.length is None else f", length {report.length}"
-        found.append(
+        lines.append(
             f"{benchmark.name} (version {benchmark.version}){length}: {report.graded} graded, "
             f"{report.missing} missing, {len(generations.unknown)} unknown"
         )
-        found += [_line(score) for score in report.scores] + [""]
-    return found[:-1]
+        lines += [_line(score) for score in report.scores] + [""]
+    return lines[:-1]
 
 
 def _line(score: Score) -> str:

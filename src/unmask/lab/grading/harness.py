@@ -19,8 +19,8 @@ def flexible_equal(text: str, answer: str, letter: bool = False) -> bool:
 
     Its versions differ in whether 33.00 is 33; by the letter of the older ones it is not.
     """
-    *_, found = ("[invalid]", *(match[0] for match in _FLEXIBLE.finditer(text)))
-    normal = _lm_eval_normal(found.strip())
+    *_, last = ("[invalid]", *(match[0] for match in _FLEXIBLE.finditer(text)))
+    normal = _lm_eval_normal(last.strip())
     return (normal if letter else _ZEROS.sub("", normal)) == _lm_eval_normal(answer)
 
 

@@ -25,12 +25,12 @@ def daedal_extract(text: str) -> str | None:
     return _tagged(text) if box is None else box
 
 
-def daedal_equal(found: str | None, gold: str) -> bool:
+def daedal_equal(answer: str | None, gold: str) -> bool:
     """Numbers within 1e-6, or normalised strings that are the same."""
-    if found is None:
+    if answer is None:
         return False
     try:
-        one, other = daedal_normal(found), daedal_normal(gold)
+        one, other = daedal_normal(answer), daedal_normal(gold)
     except ValueError:
         return False
     try:
@@ -61,14 +61,14 @@ def d1_extract(text: str) -> str | None:
     return box or _tagged(text) or box
 
 
-def d1_equal(found: str | None, gold: str) -> bool:
+def d1_equal(answer: str | None, gold: str) -> bool:
     """Normalised strings that are the same; where the script fails, strings as they are."""
-    if found is None:
+    if answer is None:
         return False
     try:
-        return d1_normal(found) == d1_normal(gold)
+        return d1_normal(answer) == d1_normal(gold)
     except ValueError:
-        return found == gold
+        return answer == gold
 
 
 def d1_normal(text: str) -> str:

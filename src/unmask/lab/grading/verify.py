@@ -62,7 +62,7 @@ class Verifier:
         """Compare gold with the first of the texts in which math-verify finds anything."""
         process = self._started()
         try:
-            found = self._ask(process, _question(gold, answers, self.limit))
+            reply = self._ask(process, _question(gold, answers, self.limit))
         except TimeoutError:
             self._replace()
             return Verified(False, "timeout")
@@ -70,12 +70,12 @@ class Verifier:
             ended = process.wait()
             self._replace()
             return Verified(False, "timeout" if ended == -_SIGXCPU else "failed")
-        if "error" in found:
+        if "error" in reply:
             return Verified(False, "failed")
-        if found["used"] is None:
+        if reply["used"] is None:
             return Verified(False, "unparsed")
-        right = bool(found["right"])
-        return Verified(right, "equal" if right else "different", found["used"])
+        right = bool(reply["right"])
+        return Verified(right, "equal" if right else "different", reply["used"])
 
     def close(self) -> None:
         """End the process."""
@@ -125,8 +125,8 @@ class Verifier:
         assert process.stdin is not None
         process.stdin.write(question + "\n")
         process.stdin.flush()
-        found: dict[str, Any] = json.loads(self._line(self.limit * _PATIENCE))
-        return found
+        reply: dict[str, Any] = json.loads(self._line(self.limit * _PATIENCE))
+        return reply
 
     def _line(self, limit: float) -> str:
         """The next line; TimeoutError if it is late, OSError if none will come."""

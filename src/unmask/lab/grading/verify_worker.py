@@ -34,9 +34,9 @@ def main() -> None:
     def ruling(gold: str, answers: list[str]) -> dict[str, Any]:
         wanted = parse(gold, parsing_timeout=None)
         for place, answer in enumerate(answers):
-            found = parse(answer, parsing_timeout=None)
-            if wanted and found:
-                return {"right": bool(verify(wanted, found, timeout_seconds=None)), "used": place}
+            parsed = parse(answer, parsing_timeout=None)
+            if wanted and parsed:
+                return {"right": bool(verify(wanted, parsed, timeout_seconds=None)), "used": place}
         return {"right": False, "used": None}
 
     answer = sys.stdout

@@ -28,13 +28,13 @@ class Interrupts:
 @contextmanager
 def noted_interrupts() -> Iterator[Interrupts]:
     """Until the end of the block Ctrl-C is remembered too, if this is the main thread."""
-    found = Interrupts()
+    interrupts = Interrupts()
     usual = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if not usual or threading.current_thread() is not threading.main_thread():
-        yield found
+        yield interrupts
         return
-    signal.signal(signal.SIGINT, found._note)
+    signal.signal(signal.SIGINT, interrupts._note)
     try:
-        yield found
+        yield interrupts
     finally:
         signal.signal(signal.SIGINT, signal.default_int_handler)

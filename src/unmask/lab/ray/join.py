@@ -141,12 +141,17 @@ def _arguments(cluster: Cluster) -> dict[str, Any]:
     quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
     if cluster.address != OWN:
         return {"address": cluster.address, **quiet}
-    found = {"address": OWN, "include_dashboard": False, "object_store_memory": SHELVES, **quiet}
+    arguments = {
+        "address": OWN,
+        "include_dashboard": False,
+        "object_store_memory": SHELVES,
+        **quiet,
+    }
     if sys.platform == "linux":
-        found["_node_ip_address"] = LOOPBACK
+        arguments["_node_ip_address"] = LOOPBACK
     if cluster.workers is not None and cluster.device != "cuda":
-        found["num_cpus"] = cluster.workers * cluster.cpus
-    return found
+        arguments["num_cpus"] = cluster.workers * cluster.cpus
+    return arguments
 
 
 def _slots(ray: Any, cluster: Cluster) -> Slots:

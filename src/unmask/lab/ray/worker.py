@@ -74,14 +74,14 @@ class Worker:
             for name in share.imports:
                 import_parts(name)
             works = planned(share.wanted, share.data)
-            found = environment(torch.device(share.device), share.batch_size)
+            here = environment(torch.device(share.device), share.batch_size)
         except UnmaskError as error:
             where = f"{socket.gethostname()}: {error}"
             if isinstance(error, UnknownName):
                 where += "; what you defined yourself must be installed on every machine"
             return where
         self.works = {work.trial.key: work for work in works}
-        return Ready(socket.gethostname(), marks_of(works), found)
+        return Ready(socket.gethostname(), marks_of(works), here)
 
     def decode(
         self, key: str, asks: Sequence[AskedExample | None]

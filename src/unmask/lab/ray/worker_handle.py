@@ -44,16 +44,16 @@ class WorkerHandle:
 
     def sign_in(self, marks: Marks) -> None:
         """The worker is there; it must have planned what we have."""
-        found: Ready | str = self.ray.get(self.pending)
-        if isinstance(found, str):
-            raise LabError(f"a worker of the cluster cannot take part: {found}")
-        if found.marks != marks:
+        ready: Ready | str = self.ray.get(self.pending)
+        if isinstance(ready, str):
+            raise LabError(f"a worker of the cluster cannot take part: {ready}")
+        if ready.marks != marks:
             raise LabError(
-                f"the worker on {found.host} would decode something else: its weights, its data or "
-                f"its unmask ({found.environment['unmask']}) are not ours; make them equal"
+                f"the worker on {ready.host} would decode something else: its weights, its data or "
+                f"its unmask ({ready.environment['unmask']}) are not ours; make them equal"
             )
         self.store = Store(self.file)
-        self.store.sign_in(found.environment)
+        self.store.sign_in(ready.environment)
 
     def has_model_of(self, work: Work) -> bool:
         """Whether nothing has to be loaded for a trial."""

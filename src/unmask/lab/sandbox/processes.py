@@ -10,14 +10,14 @@ MOST = 1 << 16  # bytes of a file of /proc that are read
 
 def descendants(process: int) -> list[int]:
     """All processes below this one."""
-    found = []
+    children = []
     try:
         for thread in os.scandir(f"/proc/{process}/task"):
             for child in map(int, contents(f"{thread.path}/children").split()):
-                found += [child, *descendants(child)]
+                children += [child, *descendants(child)]
     except OSError:  # it has just ended
         pass
-    return found
+    return children
 
 
 def memory(processes: list[int]) -> int:

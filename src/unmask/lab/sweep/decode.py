@@ -180,9 +180,9 @@ def memory_in_use(device: torch.device) -> tuple[int, int]:
         Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # the peak begins anew
     except OSError:
         return _resident(), _resident()
-    found = dict(re.findall(r"^(VmRSS|VmHWM):\s+(\d+) kB$", status, re.MULTILINE))
-    used = int(found.get("VmRSS", 0)) * 1024
-    return used, max(used, int(found.get("VmHWM", 0)) * 1024)
+    memory = dict(re.findall(r"^(VmRSS|VmHWM):\s+(\d+) kB$", status, re.MULTILINE))
+    used = int(memory.get("VmRSS", 0)) * 1024
+    return used, max(used, int(memory.get("VmHWM", 0)) * 1024)
 
 
 def _resident() -> int:

@@ -54,7 +54,7 @@ def commit() -> str | None:
 
 
 def _git(folder: Path, *arguments: str) -> str:
-    found = subprocess.run(
+    done = subprocess.run(
         ("git", *arguments), cwd=folder, capture_output=True, text=True, timeout=10, check=True
     )
-    return found.stdout.strip()
+    return done.stdout.strip()

@@ -7,11 +7,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from multiprocessing.process import BaseProcess
+from pathlib import Path
 
 import torch
 
 from unmask.errors import LabError
 from unmask.lab.grading import Tools, selftest
+from unmask.lab.summary import Summary
 from unmask.lab.sweep.decode import decode
 from unmask.lab.sweep.environment import environment
 from unmask.lab.sweep.grade import grade
@@ -68,6 +70,16 @@ def run(
         for work in works:
             grade(store, work, tools)
         return sum(len(store.missing(work.trial, work.asks)) for work in works)
+
+
+def summaries(file: Path, works: Sequence[Work]) -> list[Summary]:
+    """Read a trial's graded examples from the store; examples that were not asked are left out."""
+    with Store(file) as store:
+        asked = [set(work.asks) for work in works]
+        return [
+            Summary.of(work.trial, [row for row in store.rows(work.trial) if row.ask in mine])
+            for work, mine in zip(works, asked, strict=True)
+        ]
 
 
 def _decode_here(

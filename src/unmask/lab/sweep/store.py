@@ -114,21 +114,21 @@ class Store:
         """The task and the preset of a trial, with the wording of its prompts."""
         query = "SELECT task FROM trials WHERE key = ?"
         (text,) = self._base.execute(query, (trial.key,)).fetchone()
-        found: dict[str, Any] = json.loads(text)
-        return found
+        task: dict[str, Any] = json.loads(text)
+        return task
 
     def claim(self, trial: Trial, ask: AskedExample) -> bool:
         """Take an example; False where it is finished, or another living worker has it."""
         assert self._worker is not None, "sign in first"
         place = (trial.key, ask.example, ask.asked)
         with self._writing() as base:
-            found = base.execute(
+            row = base.execute(
                 "SELECT worker, answer IS NOT NULL FROM examples "
                 "WHERE trial = ? AND example = ? AND asked = ?",
                 place,
             ).fetchone()
-            if found is not None:
-                worker, answered = found
+            if row is not None:
+                worker, answered = row
                 if answered or (worker != self._worker and self._lives(worker)):
                     return False
             base.execute(
@@ -174,12 +174,12 @@ class Store:
 
     def trials(self) -> list[Trial]:
         """All that have been added, in the order of their settings."""
-        found = self._base.execute("SELECT trial FROM trials").fetchall()
-        return sorted((Trial.of(json.loads(text)) for (text,) in found), key=_order)
+        rows = self._base.execute("SELECT trial FROM trials").fetchall()
+        return sorted((Trial.of(json.loads(text)) for (text,) in rows), key=_order)
 
     def rows(self, trial: Trial) -> list[StoredExample]:
         """The finished examples of a trial, by their names."""
-        found = self._base.execute(
+        rows = self._base.execute(
             "SELECT example, asked, answer, grade, grader, worker FROM examples "
             "WHERE trial = ? AND answer IS NOT NULL ORDER BY example, asked",
             (trial.key,),
@@ -192,24 +192,24 @@ class Store:
                 grader,
                 worker,
             )
-            for example, asked, answer, grade, grader, worker in found
+            for example, asked, answer, grade, grader, worker in rows
         ]
 
     def finished(self, trial: Trial) -> set[AskedExample]:
         """Which examples have an answer."""
-        found = self._base.execute(
+        rows = self._base.execute(
             "SELECT example, asked FROM examples WHERE trial = ? AND answer IS NOT NULL",
             (trial.key,),
         )
-        return {AskedExample(*each) for each in found}
+        return {AskedExample(*each) for each in rows}
 
     def environment(self, worker: int) -> dict[str, Any]:
         """What a worker ran on."""
         (text,) = self._base.execute(
             "SELECT environment FROM workers WHERE id = ?", (worker,)
         ).fetchone()
-        found: dict[str, Any] = json.loads(text)
-        return found
+        environment: dict[str, Any] = json.loads(text)
+        return environment
 
     def missing(self, trial: Trial, asks: Sequence[AskedExample]) -> list[AskedExample]:
         """Those of the examples that have no answer yet, in their order."""
@@ -225,10 +225,10 @@ class Store:
         self._check()
 
     def _check(self) -> None:
-        (found,) = self._base.execute("SELECT format FROM about").fetchone()
-        if found != FORMAT:
+        (version,) = self._base.execute("SELECT format FROM about").fetchone()
+        if version != FORMAT:
             raise LabError(
-                f"{self.file} has the format {found}, this unmask writes {FORMAT}; give another "
+                f"{self.file} has the format {version}, this unmask writes {FORMAT}; give another "
                 "--store"
             )
 

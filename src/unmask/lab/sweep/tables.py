@@ -52,13 +52,13 @@ def plain_table(store_file: Path, trials: list[Trial]) -> list[str]:
     rows: list[dict[str, str]] = []
     with Store(store_file, create=False) as store:
         for trial in trials:
-            found = store.rows(trial)
-            if any(row.grade is not None for row in found):
-                rows.append(_row(Summary.of(trial, found), trials))
+            stored = store.rows(trial)
+            if any(row.grade is not None for row in stored):
+                rows.append(_row(Summary.of(trial, stored), trials))
             else:
                 rows.append(
                     _bare(trial, trials)
-                    | {"acc": f"none graded of {counted(len(found), 'answer')}"}
+                    | {"acc": f"none graded of {counted(len(stored), 'answer')}"}
                 )
     models = list(dict.fromkeys(trial.model for trial in trials))
     if len(models) < 2:
@@ -76,15 +76,15 @@ def efficiency_table(store_file: Path, trial: Trial) -> list[str]:
         rows = store.rows(trial)
     if not any(row.grade is not None for row in rows):
         return []
-    found = Summary.of(trial, rows)
-    total, (mean, peak) = found.seconds("total"), found.memory
+    summary = Summary.of(trial, rows)
+    total, (mean, peak) = summary.seconds("total"), summary.memory
     figures = {
-        "NFE": number(found.mean("nfe")),
-        "model s": seconds(found.seconds("model")),
-        "decision s": seconds(found.seconds("decision")),
-        "of it KL s": seconds(found.seconds("kl")),
+        "NFE": number(summary.mean("nfe")),
+        "model s": seconds(summary.seconds("model")),
+        "decision s": seconds(summary.seconds("decision")),
+        "of it KL s": seconds(summary.seconds("kl")),
         "total s": seconds(total),
-        "KL %": share(found.seconds("kl"), total),
+        "KL %": share(summary.seconds("kl"), total),
         "memory GB, mean": gigabytes(mean),
         "peak": gigabytes(peak),
     }
@@ -111,17 +111,17 @@ def _bare(trial: Trial, trials: Sequence[Trial]) -> dict[str, str]:
     }
 
 
-def _row(found: Summary, trials: Sequence[Trial]) -> dict[str, str]:
-    compat = percent(found.accuracy("acc_compat"))
-    acc = percent(found.accuracy())
-    model, decision = (_short(found.mean(f"seconds_{name}")) for name in ("model", "decision"))
-    return _bare(found.trial, trials) | {
-        "acc": f"{acc} {span(found.interval()).replace(', ', ',')}",
+def _row(summary: Summary, trials: Sequence[Trial]) -> dict[str, str]:
+    compat = percent(summary.accuracy("acc_compat"))
+    acc = percent(summary.accuracy())
+    model, decision = (_short(summary.mean(f"seconds_{name}")) for name in ("model", "decision"))
+    return _bare(summary.trial, trials) | {
+        "acc": f"{acc} {span(summary.interval()).replace(', ', ',')}",
         "compat": "" if compat == acc else compat,
-        "nfe": number(found.mean("nfe")),
-        "nfe_eos": number(found.mean("nfe_eos")),
-        "rate": number(found.rates["effective"], 2),
-        "eos_share": f"{100 * found.mean('eos_share'):.0f}",
+        "nfe": number(summary.mean("nfe")),
+        "nfe_eos": number(summary.mean("nfe_eos")),
+        "rate": number(summary.rates["effective"], 2),
+        "eos_share": f"{100 * summary.mean('eos_share'):.0f}",
         "seconds": f"{model}+{decision}",
     }
 
