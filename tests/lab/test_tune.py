@@ -72,7 +72,7 @@ def test_the_splits_share_no_example_and_stay_the_same():
     assert {e.id for e in calibration}.isdisjoint(e.id for e in held_out)
     assert len(calibration) + len(held_out) == len(examples)
     assert split(examples[::-1], 20)[0] == calibration
-    with pytest.raises(LabError, match="it may take 1 to"):
+    with pytest.raises(LabError, match="--calibration must be from 1 to 199"):
         split(examples, len(examples))
 
 

@@ -1,4 +1,4 @@
-"""The paper's published figures, as rules in the notation, to stand beside ours."""
+"""The paper's published figures, with their rules in our notation."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def efficiency() -> list[dict[str, Any]]:
 
 
 def inconsistencies() -> list[str]:
-    """What the paper's tables say in two ways."""
+    """Known contradictions between the paper's tables."""
     known: list[str] = _paper()["known_inconsistencies"]
     return known
 

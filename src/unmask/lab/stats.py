@@ -1,4 +1,4 @@
-"""Honest numbers for rules compared over the same problems: intervals and an exact test."""
+"""Statistics of rules compared over the same problems: intervals and an exact test."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Array: TypeAlias = NDArray[np.float64]
 
 
 class Interval(NamedTuple):
-    """Where a quantity lies at the level that was asked for."""
+    """A confidence interval."""
 
     low: float
     high: float
@@ -66,13 +66,13 @@ def paired(
 ) -> Paired:
     """Compare two rules, given which problems each solved, in the same order.
 
-    A bootstrap knows no outcome that it has not seen: without a discordant problem the interval is
+    A bootstrap only draws outcomes that occurred: without a discordant problem the interval is
     (0, 0), and with fewer than about five it is too narrow. `p` is exact at any size.
 
     Args:
         first, second: whether the rule solved problem i.
         level: the share of intervals that should hold the true difference.
-        samples: how many times the problems are drawn anew.
+        samples: number of bootstrap samples.
         seed: of those draws; the same seed gives the same interval.
     """
     if len(first) != len(second):
@@ -119,7 +119,7 @@ def mcnemar(only_first: int, only_second: int) -> float:
 
 
 def holm(ps: Sequence[float]) -> list[float]:
-    """Corrected p of several tests at once, in their order; holds however they depend.
+    """Holm's corrected p of several tests, in their order; valid under any dependence.
 
     The i-th smallest of n becomes the largest of (n - j) p_j for j <= i: rejecting what stays below
     a level keeps the chance of any false rejection below it.

@@ -33,7 +33,7 @@ _LIST = re.compile(r"\[[^\[\]]*\]")
 
 @dataclass(frozen=True)
 class Case:
-    """One list to work on, with a name that is not in it and a place, from 1."""
+    """A list, a name that is not in it, and a place counted from 1."""
 
     items: Items
     word: str
@@ -42,7 +42,7 @@ class Case:
 
 @dataclass(frozen=True)
 class ListOperation:
-    """What is asked, one right answer, and which answers are right."""
+    """A request, one right answer, and a check of answers."""
 
     name: str
     about: str
@@ -66,7 +66,7 @@ class ListOperation:
 
 
 def written(items: Items) -> str:
-    """A list as models are asked to write it."""
+    """A list in the format that the prompt asks for."""
     return json.dumps(items, ensure_ascii=False)
 
 
@@ -115,7 +115,7 @@ def _fixed(name: str, about: str, request: str, change: Callable[[Case], Items])
 def _free(
     name: str, about: str, request: str, change: Callable[[Case, int], Items], more: int = 0
 ) -> ListOperation:
-    """A right answer for every place; `more` is 1 where there is a place behind the last."""
+    """One right answer for every place; with `more` = 1 also for the place after the last."""
     return ListOperation(
         name,
         about,

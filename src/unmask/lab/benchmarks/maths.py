@@ -1,4 +1,4 @@
-"""What GSM8K and MATH-500 share: the prompt of d1 and DAEDAL, and scorers."""
+"""Shared by GSM8K and MATH-500: the prompt of d1 and DAEDAL, and scorers."""
 
 from __future__ import annotations
 

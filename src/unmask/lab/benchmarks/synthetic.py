@@ -33,7 +33,7 @@ PRESETS = table(
 
 @dataclass(frozen=True)
 class SyntheticTask:
-    """One of the twelve: problems by number, and a checker."""
+    """One of the twelve tasks: draws problems by number and checks answers."""
 
     name: str
     about: str

@@ -1,4 +1,4 @@
-"""Python code in an answer: where it begins and ends, and which of it is run."""
+"""Extract the Python code of an answer."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _IMPORTS = (ast.Import, ast.ImportFrom)
 
 
 def solution(text: str, entries: Iterable[str]) -> str:
-    """The code of an answer that stands for itself: its definitions, without calls and tests."""
+    """The definitions in an answer, without calls and tests."""
     return kept(parseable(extracted(text)), entries)
 
 
@@ -109,7 +109,7 @@ def loaded_names(code: str) -> list[str]:
 def _parsed(code: str) -> ast.Module | None:
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the parser's, about code that is no one's own
+            warnings.simplefilter("ignore")  # of the parser
             return ast.parse(code)
     except (SyntaxError, ValueError, MemoryError, RecursionError):
         return None
@@ -120,7 +120,7 @@ def _needed(node: ast.stmt, needed: set[str]) -> bool:
         return True
     if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
         return bool(needed & set(_bound(node)))
-    if isinstance(node, ast.Try | ast.If):  # an import that may fail, a version that may differ
+    if isinstance(node, ast.Try | ast.If):  # such as an import that may fail
         parts = _statements(node)
         return not _is_main(node) and all(
             isinstance(part, ast.Pass) or _needed(part, needed) for part in parts
@@ -129,7 +129,7 @@ def _needed(node: ast.stmt, needed: set[str]) -> bool:
 
 
 def _source(code: str, node: ast.stmt) -> str:
-    """A statement as it was written, its decorators too."""
+    """The source of a statement with its decorators."""
     decorators: list[ast.expr] = getattr(node, "decorator_list", [])
     if not decorators:
         return ast.get_source_segment(code, node) or ""

@@ -23,7 +23,7 @@ def version() -> int:
 
 
 def restrict(readable: list[str]) -> None:
-    """Keep reading below these paths and writing to /dev/null; give up the rest for good.
+    """Allow reading below these paths and writing to /dev/null, and nothing else from now on.
 
     Privileges must have been given up before (PR_SET_NO_NEW_PRIVS).
     """

@@ -1,4 +1,4 @@
-"""Other processes, seen through /proc: which descend from one, what they hold, and their end."""
+"""Other processes, by /proc: descendants, memory, and how to end them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def descendants(process: int) -> list[int]:
 
 
 def memory(processes: list[int]) -> int:
-    """Bytes that processes hold in memory, pages that they share counted for each."""
+    """Bytes of memory that processes use; shared pages count for each."""
     pages = 0
     for process in processes:
         _, held, *_ = contents(f"/proc/{process}/statm").split() or (0, 0)

@@ -1,4 +1,4 @@
-"""A sweep from its first claim to its last verdict: here, in several processes, or on a cluster."""
+"""Run a sweep: decode and grade in this process, in several processes, or on a Ray cluster."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from unmask.models.pretrained import Pretrained
 from unmask.models.wrappers.memoised import Remembered
 from unmask.rules.plugins import import_parts
 
-POLL = 0.5  # seconds between two looks at what the workers have done
+POLL = 0.5  # seconds between two checks of the workers' progress
 AT_ONCE = 13_000  # rows of a batch with a memo; more would take more than 2 GB
 
 
 def check_graders(works: Sequence[Work], tools: Tools) -> None:
-    """The self-test of every task's grader, before anything is decoded."""
+    """Run the self-test of every task's grader; call it before decoding."""
     seen: dict[str, Work] = {}
     for work in works:
         seen.setdefault(work.bench.name, work)
@@ -50,9 +50,9 @@ def run(
     progress: ProgressListener,
     models: LastModel | None = None,
 ) -> int:
-    """Decode and grade all that is missing; returns how many examples others still hold.
+    """Decode and grade all missing examples; returns how many are held by other workers.
 
-    `models` keeps what is loaded for the next call.
+    Pass the same `models` to several calls to keep the model loaded between them.
     """
     with Store(options.store) as store:
         for work in works:
@@ -102,7 +102,7 @@ def _decode_here(
 
 
 def _groups(works: Sequence[Work], memo: bool) -> Iterator[list[Work]]:
-    """Trials that share a batch: one alone, since its seconds count; with a memo all of a model."""
+    """Trials that are decoded in one batch: each alone, or with a memo all of one model."""
     if not memo:
         yield from ([work] for work in works)
         return
@@ -116,7 +116,7 @@ def _groups(works: Sequence[Work], memo: bool) -> Iterator[list[Work]]:
 
 
 def _worker(wanted: Wanted, options: RunOptions) -> None:
-    """One process of several: it plans the same sweep and takes what is free of its examples."""
+    """One of several processes: plans the same sweep and decodes examples that are free."""
     if options.devices[0] == "cpu":
         torch.set_num_threads(1)
     for name in options.imports:
@@ -151,8 +151,8 @@ def _decode_in_workers(
     codes = [worker.exitcode for worker in workers if worker.exitcode]
     if codes and any(store.missing(work.trial, work.asks) for work in works):
         raise LabError(
-            f"{len(codes)} of {len(workers)} workers ended early (exit code {codes[0]}); what is "
-            "finished is kept: the same command goes on"
+            f"{len(codes)} of {len(workers)} workers ended early (exit code {codes[0]}); "
+            "finished examples are kept: run the same command again to go on"
         )
 
 
@@ -165,7 +165,7 @@ def _share(works: Sequence[Work], options: RunOptions, number: int) -> Sequence[
 
 @contextmanager
 def _running(workers: Sequence[BaseProcess]) -> Iterator[None]:
-    """Start all, and leave none behind."""
+    """Start all workers, and end them when the block ends."""
     try:
         for worker in workers:
             worker.start()
