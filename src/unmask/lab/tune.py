@@ -118,10 +118,10 @@ def halving(
         )
     left, results = list(arms), []
     for _ in range(rounds):
-        seen = min(most, budget // (rounds * len(left) * cost))
-        pairs = list(zip(left, value(left, seen), strict=True))
+        count = min(most, budget // (rounds * len(left) * cost))
+        pairs = list(zip(left, value(left, count), strict=True))
         ranked = sorted(pairs, key=lambda pair: -pair[1])  # stable: ties keep their order
-        results.append(Round(seen, tuple(ranked)))
+        results.append(Round(count, tuple(ranked)))
         left = [arm for arm, _ in ranked[: max(1, math.ceil(len(ranked) / 2))]]
         if len(left) == 1:
             break

@@ -88,7 +88,7 @@ def read(data: Path | None) -> list[Example]:
 
 
 def _verified(example: Example, response: Response, tools: Tools) -> Ruling:
-    """The last box, or the text where there is none that math-verify can read."""
+    """The last box that math-verify can parse, or else the text."""
     box = last_box(response.cut)
     texts = [in_box(box), response.cut] if box is not None else [response.cut]
     verified = tools.verifier.equal(in_box(example.reference), *texts)

@@ -28,7 +28,7 @@ def _closing(text: str, start: int) -> int | None:
     while place < len(text):
         match text[place]:
             case "\\":
-                place += 1  # whatever is escaped
+                place += 1  # skips the escaped character
             case "{":
                 depth += 1
             case "}":
@@ -40,7 +40,7 @@ def _closing(text: str, start: int) -> int | None:
 
 
 def math_box(text: str) -> str | None:
-    r"""The last box by the MATH scripts' rule, which d1 and DAEDAL kept (compatible twin).
+    r"""The last box by the MATH scripts' rule, which d1 and DAEDAL also use.
 
     Without a box it is the whole text; with a last box that does not close, None. Where `\boxed `
     with a space occurs anywhere, what follows its last occurrence up to a dollar sign.

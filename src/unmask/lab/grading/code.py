@@ -56,7 +56,7 @@ def extracted(text: str) -> str:
 
 
 def parseable(code: str) -> str:
-    """The longest run of lines from the beginning that is Python: prose and cut ends fall off."""
+    """The longest beginning of the lines that parses as Python."""
     lines = code.splitlines()
     for end in range(len(lines), 0, -1):
         if _parsed(prefix := "\n".join(lines[:end])) is not None:
@@ -86,14 +86,14 @@ def defined(code: str) -> set[str]:
 
 
 def free_names(code: str) -> list[str]:
-    """Names that a module reads but nowhere binds, in order; builtins aside."""
+    """Names that a module reads but does not bind, without builtins, in order."""
     tree = _parsed(code)
     bound = {name for node in ast.walk(tree) for name in _bound(node)} if tree else set()
     return [name for name in loaded_names(code) if name not in bound | _BUILTINS]
 
 
 def imports_for(code: str, given: Iterable[str] = ()) -> str:
-    """Imports of the standard modules that the code reads; other names are given to it."""
+    """Imports of the standard modules that the code uses."""
     free = [name for name in free_names(code) if name not in set(given)]
     return "".join(f"import {name}\n" for name in free if name in sys.stdlib_module_names)
 
@@ -172,7 +172,7 @@ def _loaded(node: ast.AST) -> set[str]:
 
 
 def _completed(prompt: str, body: str, entry: str) -> str:
-    """Prompt and body, in the indentation that puts most of the body into the function."""
+    """Prompt and body, indented so that most of the body belongs to the function."""
     prompt, body = prompt.rstrip("\n"), body.replace("\r\n", "\n").strip("\n")
     shapes = [
         body,

@@ -1,4 +1,4 @@
-"""Texts that were generated elsewhere, from files in the usual forms."""
+"""Read files of generated texts in the common formats."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LENGTHS = ("gen_length", "length", "max_new_tokens")
 
 @dataclass(frozen=True)
 class GeneratedText:
-    """One text, the example it answers, and how many tokens it could have."""
+    """A text, its example, and the length it was generated with."""
 
     place: str  # file:line
     example: Example
@@ -34,11 +34,11 @@ class GeneratedText:
 
 @dataclass(frozen=True)
 class Generations:
-    """What a file holds for one benchmark."""
+    """The texts of a file for one benchmark."""
 
     texts: Sequence[GeneratedText]
     unknown: Sequence[str]  # places whose id the benchmark does not have
-    other: int  # rows of other tasks, or of a length that was not asked for
+    other: int  # rows of other tasks or lengths
 
     @property
     def lengths(self) -> list[int | None]:
@@ -70,7 +70,7 @@ def read_generations(
                 "one file holds one text per example and length"
             )
     if not texts:
-        raise UnmaskError(f"{file} holds no text for {task}" + _told(length, unknown, other))
+        raise UnmaskError(f"{file} holds no text for {task}" + _skipped(length, unknown, other))
     return Generations(list(texts.values()), unknown, other)
 
 
@@ -132,7 +132,7 @@ def _text(row: Mapping[str, Any], place: str) -> str:
     return value
 
 
-def _told(length: int | None, unknown: Sequence[str], other: int) -> str:
+def _skipped(length: int | None, unknown: Sequence[str], other: int) -> str:
     parts = [] if length is None else [f"of length {length}"]
     parts += [f"{other} rows of other tasks or lengths"] if other else []
     parts += [f"{len(unknown)} unknown ids, first at {unknown[0]}"] if unknown else []

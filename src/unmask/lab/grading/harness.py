@@ -1,4 +1,4 @@
-"""Numbers and phrases as other harnesses find them, to repeat their figures."""
+"""Extraction rules of other harnesses, to repeat their figures."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _lm_eval_normal(text: str) -> str:
 
 
 def strict_phrase(text: str) -> str | None:
-    """What lm-eval's minerva_math takes for the answer: between two sentences, word for word."""
+    """The answer by lm-eval's minerva_math: the text between two fixed phrases."""
     match = _STRICT_PHRASE.search(text + "I hope it is correct.")
     return match[1].strip() if match else None
 

@@ -53,7 +53,7 @@ def math_equal(problem: str, solution: str, text: str) -> bool:
 
 
 def answers(problem: str, text: str) -> set[object]:
-    """All answers that a text gives; as sets of parts where parts were asked for."""
+    """All answers in a text, as sets of parts if the problem asks for several."""
     form = "in the form" in problem
     if "separated by commas" in problem:
         return _parted(_candidates(text, form, commas=True))
@@ -187,7 +187,7 @@ def _fraction(text: str) -> str | None:
         return None
     try:
         value = int(sides[0]) / int(sides[1])
-    except (ArithmeticError, ValueError):  # by zero, or of endless digits
+    except (ArithmeticError, ValueError):  # division by zero, or too many digits
         return None
     return str(-value if rest.startswith("-") else value)
 

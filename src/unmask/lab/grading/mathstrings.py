@@ -1,4 +1,4 @@
-r"""Answers of MATH compared as strings: the scripts' normalisation as d1 and as DAEDAL have it.
+r"""Answers of MATH compared as strings: with the normalisation of d1 and of DAEDAL.
 
 Both go back to the MATH benchmark's own script and differ in small things that move figures; each
 is kept to the letter, so that figures of others can be repeated. Neither knows that 1/4 is 0.25.
@@ -20,13 +20,13 @@ _PERCENT = (("\\%", ""), ("\\%", ""))  # twice, as the scripts do
 
 
 def daedal_extract(text: str) -> str | None:
-    """The last box, the whole text where there is none, the answer tag where it does not close."""
+    """The last box; without a box the whole text; if the box does not close, the answer tag."""
     box = math_box(text)
     return _tagged(text) if box is None else box
 
 
 def daedal_equal(answer: str | None, gold: str) -> bool:
-    """Numbers within 1e-6, or normalised strings that are the same."""
+    """Whether two answers are numbers within 1e-6 or equal normalised strings."""
     if answer is None:
         return False
     try:
@@ -62,7 +62,7 @@ def d1_extract(text: str) -> str | None:
 
 
 def d1_equal(answer: str | None, gold: str) -> bool:
-    """Normalised strings that are the same; where the script fails, strings as they are."""
+    """Whether the normalised strings are equal; if the script fails, the plain strings."""
     if answer is None:
         return False
     try:

@@ -105,7 +105,7 @@ def refusals(machine: str | None = None) -> bytes:
     for numbers in REFUSED.values():
         if numbers[column]:
             steps += [(EQUAL, 0, 1, numbers[column]), (RETURN, 0, 0, no)]
-    # threads start by clone3 and, told that it does not exist, by clone, whose flags can be read
+    # clone3 is refused as unknown, so threads start by clone, whose flags can be read
     steps += [(EQUAL, 0, 1, CLONE3[column]), (RETURN, 0, 0, ERROR | errno.ENOSYS)]
     steps += [(EQUAL, 0, 4, CLONE[column]), (LOAD, 0, 0, FIRST_ARGUMENT)]
     steps += [(ANY_BIT, 0, 1, NEW_NAMESPACE), (RETURN, 0, 0, no), (RETURN, 0, 0, ALLOW)]

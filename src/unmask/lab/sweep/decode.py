@@ -154,16 +154,16 @@ class _Watch:
     def __call__(self, step: Step) -> None:
         now, peak = memory_in_use(self.model.device)
         for key in step.keys:
-            seen = self._memory.setdefault(key, _Memory())
-            seen.total, seen.steps = seen.total + now, seen.steps + 1
-            seen.peak = max(seen.peak, peak)
+            memory = self._memory.setdefault(key, _Memory())
+            memory.total, memory.steps = memory.total + now, memory.steps + 1
+            memory.peak = max(memory.peak, peak)
         for result in step.finished:
             self.written[result.key] = result.answer.tolist()
 
     def memory(self, key: int) -> dict[str, int]:
         """Bytes in use during an example: the mean over its steps, and the peak."""
-        seen = self._memory.pop(key)
-        return {"memory_mean": seen.total // seen.steps, "memory_peak": seen.peak}
+        memory = self._memory.pop(key)
+        return {"memory_mean": memory.total // memory.steps, "memory_peak": memory.peak}
 
 
 def memory_in_use(device: torch.device) -> tuple[int, int]:

@@ -36,10 +36,7 @@ AT_ONCE = 13_000  # rows of a batch with a memo; more would take more than 2 GB
 
 def check_graders(works: Sequence[Work], tools: Tools) -> None:
     """Run the self-test of every task's grader; call it before decoding."""
-    seen: dict[str, Work] = {}
-    for work in works:
-        seen.setdefault(work.bench.name, work)
-    for work in seen.values():
+    for work in {work.bench.name: work for work in reversed(works)}.values():
         selftest(work.bench, list(work.examples), tools)
 
 
@@ -138,16 +135,16 @@ def _decode_in_workers(
         for number, device in enumerate(options.devices)
     ]
     wanted = {work.trial.key: set(work.asks) for work in works}
-    seen = {work.trial.key: len(store.finished(work.trial) & set(work.asks)) for work in works}
+    counts = {work.trial.key: len(store.finished(work.trial) & set(work.asks)) for work in works}
     with _running(workers):
         while any(worker.is_alive() for worker in workers):
             for worker in workers:
                 worker.join(POLL / len(workers))
             for work in works:
                 count = len(store.finished(work.trial) & wanted[work.trial.key])
-                if count > seen[work.trial.key]:
-                    progress.done(work, count - seen[work.trial.key])
-                    seen[work.trial.key] = count
+                if count > counts[work.trial.key]:
+                    progress.done(work, count - counts[work.trial.key])
+                    counts[work.trial.key] = count
     codes = [worker.exitcode for worker in workers if worker.exitcode]
     if codes and any(store.missing(work.trial, work.asks) for work in works):
         raise LabError(

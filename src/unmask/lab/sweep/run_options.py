@@ -13,7 +13,7 @@ from unmask.text.session import Session
 
 
 class ProgressListener(Protocol):
-    """Is told of the progress of a sweep."""
+    """Receives the progress of a sweep."""
 
     def begin(self, work: Work, done: int) -> None:
         """Called once per trial; `done` of its examples are finished already."""
