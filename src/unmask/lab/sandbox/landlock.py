@@ -28,10 +28,8 @@ def restrict(readable: list[str]) -> None:
     Privileges must have been given up before (PR_SET_NO_NEW_PRIVS).
     """
     rights, size = RIGHTS[min(version(), 6)]
-    rights_given_up = struct.pack("QQQ", (1 << rights) - 1, 3, 3)[
-        :size
-    ]  # files, TCP, sockets and signals
-    rules = _call(CREATE, rights_given_up, size, 0)
+    refused = struct.pack("QQQ", (1 << rights) - 1, 3, 3)[:size]  # files, TCP, sockets, signals
+    rules = _call(CREATE, refused, size, 0)
     for path in readable:
         try:
             place = os.open(path, os.O_PATH)
