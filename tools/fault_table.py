@@ -51,8 +51,8 @@ RULES = (
     Fault(
         "klass-one-kl-too-few",
         "rules/select.py",
-        "view.trail[..., -self.n :]",
-        "view.trail[..., 1 - self.n :]",
+        "[..., -self.n :] < self.kl",
+        "[..., 1 - self.n :] < self.kl",
     ),
     Fault(
         "credit-without-decay",
@@ -119,8 +119,8 @@ KERNELS = (
     Fault(
         "uniform-start-ignored",
         "kernels/reduce.py",
-        "torch.where(previous.slot == NO_HISTORY, UNIFORM, previous.slot)",
-        "previous.slot",
+        "torch.where(slot == NO_HISTORY, UNIFORM, slot)",
+        "slot",
     ),
     Fault(
         "compiled-margin-with-itself",

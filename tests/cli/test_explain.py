@@ -27,7 +27,7 @@ def test_a_run_is_told_step_by_step_in_80_columns(trace, capsys):
     assert main(["explain", trace]) == 0
     out = capsys.readouterr().out
     assert out.startswith("confidence | swd(5) | eb(0.1): 24 positions in ")
-    assert "Worth asking about, with --position:" in out
+    assert "Positions worth a closer look, with --position:" in out
     assert max(len(line) for line in out.splitlines()) <= 80
 
 
@@ -40,9 +40,8 @@ def test_a_word_is_looked_up_and_other_places_are_named(trace, capsys):
     assert main(["explain", trace, "--token", "10"]) == 0
     told = capsys.readouterr()
     assert told.out.startswith("Position 26 got ' 10'")
-    assert (
-        told.err == "'10' ended at positions 26, 29; this is 26, for another one give --position\n"
-    )
+    several = "'10' is the token of positions 26, 29; this is 26, use --position for another\n"
+    assert told.err == several
 
 
 def test_a_step_is_told_alone_or_for_a_position(trace, capsys):
@@ -61,14 +60,14 @@ def test_json_is_one_object_with_the_sentences(trace, capsys, more):
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        (["--position", "99"], "position 99 is outside the canvas: it has 0-42, and decoding"),
+        (["--position", "99"], "position 99 is outside the canvas (0-42); decoding"),
         (
             ["--position", "4"],
-            "position 4 was given: ' pens' is part of the prompt; decoding wrote",
+            "position 4 is part of the prompt (' pens'); decoding wrote",
         ),
-        (["--token", "dragon"], "no position ended as 'dragon'"),
+        (["--token", "dragon"], "no position has the final token 'dragon'"),
         (["--token", "pens"], "'pens' is only in the prompt, at 4; decoding wrote 19-42"),
-        (["--step", "99"], "step 99 is not in a.trace: it has 1-"),
+        (["--step", "99"], "step 99 is not in a.trace; it has steps 1-"),
     ],
 )
 def test_a_wrong_question_is_one_line(trace, capsys, more, message):
@@ -83,7 +82,7 @@ def test_what_is_no_trace_is_one_line(tmp_path, capsys):
     (tmp_path / "a.txt").write_text("hello")
     for command in (["explain"], ["figure", "--position", "3"]):
         assert main([*command, str(tmp_path / "a.txt")]) == 2
-        assert "is no trace; make one with" in capsys.readouterr().err
+        assert "is not a trace; make one with" in capsys.readouterr().err
         assert main([*command, str(tmp_path / "missing")]) == 2
         assert "cannot be read" in capsys.readouterr().err
 

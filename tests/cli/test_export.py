@@ -19,7 +19,7 @@ BIG = {"vocab_size": SDAR_MASK + 1, "mask_token_id": SDAR_MASK, "hidden_size": 1
 
 @pytest.fixture
 def export(tmp_path, monkeypatch, capsys):
-    """Runs the command in a folder of its own: its code, its lines, its error, the file."""
+    """Run the command in a new folder; returns exit code, lines, errors and the file."""
     monkeypatch.chdir(tmp_path)
 
     def run(*arguments):

@@ -12,7 +12,7 @@ from unmask.cli import main
 
 @pytest.fixture
 def export(tmp_path, monkeypatch, capsys):
-    """Runs the command in a folder of its own: its code, its lines, its error."""
+    """Run the command in a new folder; returns exit code, lines and errors."""
     monkeypatch.chdir(tmp_path)
 
     def run(*arguments):

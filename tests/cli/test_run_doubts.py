@@ -76,7 +76,7 @@ def test_another_models_own_context_counts(run, tmp_path):
 @pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize("text", ["Ann has [MASK] pens", "[MASK*3] pens"])
 def test_masks_in_a_prompt_that_is_continued_are_hinted_at_in_one_line(run, text):
-    hint = "warning: [MASK] in a prompt is plain text; --infill fills it"
+    hint = "warning: [MASK] in a prompt is plain text; infill fills it"
     code, _, told = run(text)
     assert (code, told.splitlines().count(hint)) == (0, 1)
     assert hint not in run(text, "--infill")[2]

@@ -53,7 +53,7 @@ def test_a_file_that_is_no_trace_is_not_overwritten(tmp_path, capsys):
     file = tmp_path / "thesis.txt"
     file.write_text("years of work")
     assert main(["run", PROMPT, "--trace", str(file)]) == 2
-    assert "exists and is no trace" in capsys.readouterr().err
+    assert "exists and is not a trace" in capsys.readouterr().err
     assert file.read_text() == "years of work"
 
 

@@ -47,7 +47,7 @@ def with_status(report, status):
 
 @pytest.fixture
 def spoiled(tmp_path):
-    """What fails, and why, once a file of a golden folder was changed; only that is compared."""
+    """The failures and their reasons after one file of a golden folder was changed."""
 
     def make(name, file, change):
         kept = {"golden_meta.json", file}
@@ -64,7 +64,7 @@ def spoiled(tmp_path):
 
 
 def edited(change):
-    """A change to what a JSON file holds."""
+    """Change the content of a JSON file."""
 
     def apply(file):
         content = json.loads(file.read_text())
@@ -90,7 +90,7 @@ def test_a_golden_checkpoint_is_reproduced(name):
 
 @pytest.mark.parametrize("name", EXPECTED)
 def test_every_golden_case_is_counted(name):
-    """Nothing in the files is passed over in silence."""
+    """Every case in the files has an outcome."""
     folder = GOLDEN / name
     text = json.loads((folder / "golden_text.json").read_text())
     with np.load(folder / "golden_forward.npz") as stored:
@@ -114,7 +114,7 @@ def test_one_folder_may_be_run_alone():
 
 
 def with_array(key, by):
-    """A change to the middle of an array."""
+    """Change the middle of an array."""
 
     def apply(file):
         with np.load(file) as stored:

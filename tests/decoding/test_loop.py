@@ -330,7 +330,7 @@ def test_a_row_has_an_identity_that_no_other_row_ever_has():
 
 
 def test_a_selection_that_waits_for_ever_is_given_up(monkeypatch):
-    monkeypatch.setattr("unmask.decoding.rows.MOST_IDLE", 20)
+    monkeypatch.setattr("unmask.decoding.decide.MOST_IDLE", 20)
 
     class Never:
         waits = True

@@ -1,4 +1,4 @@
-"""What the tests of integrations share."""
+"""Fixtures of the integration tests."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def logging_as_before() -> Iterator[None]:
-    """lm_eval sets up the root logger; afterwards it is as it was."""
+    """Restore the root logger, which lm_eval changes."""
     root = logging.getLogger()
     level, handlers = root.level, list(root.handlers)
     yield
@@ -40,7 +40,7 @@ def logging_as_before() -> Iterator[None]:
 
 @pytest.fixture
 def own_modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, str]]:
-    """Code that transformers copies stays in this test; the package counts as installed.
+    """Keep the code that transformers copies in this test; the package counts as installed.
 
     Gives the environment of a process in which both are so.
     """

@@ -1,4 +1,4 @@
-"""A host that makes the forwards itself: blocks come, wait, go and are regrouped as it likes."""
+"""Blocks of a host that makes the forwards join, wait, leave and are regrouped in any order."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_what_a_request_remembers_goes_with_it():
     host.round([0])
     host.round([1])
     held = weakref.ref(host.states[1].rows.history.last)
-    host.states[1] = BlockState()  # the host gave the request up
+    host.states[1] = BlockState()  # the host dropped the request
     gc.collect()
     assert held() is None
     assert host.states[0].rows.history.last is not None

@@ -1,4 +1,4 @@
-"""What several tests of loading share."""
+"""Helpers of the tests of loading."""
 
 import torch
 

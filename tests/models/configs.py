@@ -133,7 +133,7 @@ Shapes = Iterator[tuple[str, tuple[int, ...]]]
 
 
 def config_of(family: str, **changes: Any) -> dict[str, Any]:
-    """A family's config.json with some keys changed; a value of `...` takes the key away."""
+    """A family's config.json with some keys changed; a value of `...` removes the key."""
     config = CONFIGS[family] | changes
     return {key: value for key, value in config.items() if value is not ...}
 

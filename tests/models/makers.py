@@ -43,7 +43,7 @@ QWEN_SPLIT = (
 def random_tensors(
     family: str, config: dict[str, Any], seed: int = 0, stored: torch.dtype = torch.float32
 ) -> dict[str, Tensor]:
-    """Random weights; attention, routers and heads are sharp enough to have opinions."""
+    """Random weights; attention, routers and heads are sharp, so that outputs differ clearly."""
     generator = torch.Generator().manual_seed(seed)
     tensors = {}
     for name, shape in tensor_shapes(family, config).items():
@@ -68,7 +68,7 @@ def random_tensors(
 
 
 def write_weights(folder: Path, tensors: dict[str, Tensor], shards: int = 1) -> None:
-    """One file, or several with an index; tensors are dealt out in turn."""
+    """One file, or several with an index; tensors are distributed in turn."""
     for old in folder.glob("model*.safetensors*"):
         old.unlink()
     if shards == 1:
@@ -86,25 +86,25 @@ def write_weights(folder: Path, tensors: dict[str, Tensor], shards: int = 1) -> 
 
 
 def write_json(file: Path, content: Any) -> None:
-    """As every tool writes it."""
+    """Write JSON with an indent, as tools do."""
     file.write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
 
 
 def change_json(file: Path, **changes: Any) -> None:
-    """Change keys of a file in place; a value of `...` takes the key away."""
+    """Change keys of a file in place; a value of `...` removes the key."""
     content = json.loads(file.read_text(encoding="utf-8")) | changes
     write_json(file, {key: value for key, value in content.items() if value is not ...})
 
 
 def vocabulary() -> dict[str, int]:
-    """All bytes, then what the merges make."""
+    """All bytes, then the results of the merges."""
     tokens = [*sorted(pre_tokenizers.ByteLevel.alphabet()), *(m.replace(" ", "") for m in MERGES)]
     fill = [f"ĠfillĠ{i}" for i in range(EOS - len(tokens))]
     return {token: number for number, token in enumerate([*tokens, *fill])}
 
 
 def special_tokens(family: str) -> dict[str, int]:
-    """What stands behind the plain tokens."""
+    """The special tokens, after the plain ones."""
     mask = MASK_TOKEN.get(family, "<|mask|>")
     return {"<|endoftext|>": EOS, "<|start|>": BOS, TURN_TOKEN[family]: TURN, mask: MASK}
 

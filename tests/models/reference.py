@@ -1,4 +1,4 @@
-"""The five families by plain loops in float64, from their description and not from the package."""
+"""The five families as plain loops in float64, written from their description alone."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Plan:
-    """Where a family keeps its numbers."""
+    """The sizes and options of a model."""
 
     layers: int
     heads: int
     kv_heads: int
     size: int  # of a head
-    rotated: int  # how many features of a head turn
+    rotated: int  # how many features of a head are rotated
     theta: float
     eps: float
     block: int | None  # block-causal attention of this width
 
 
 def plan_of(family: str, c: dict[str, Any]) -> Plan:
-    """What the config says, with the defaults of the original code."""
+    """The values of the config, with the defaults of the original code."""
     rope = c.get("rope_parameters") or {}
     theta = rope.get("rope_theta") or c["rope_theta"]
     if family == "llada":
@@ -62,7 +62,7 @@ def norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
 
 
 def turn(x: Tensor, position: int, rotated: int, theta: float) -> Tensor:
-    """Rotate pairs (d, d + rotated / 2) of one head by their angle; the rest stays."""
+    """Rotate pairs (d, d + rotated / 2) of one head by their angle; the rest is unchanged."""
     out, half = x.clone(), rotated // 2
     for d in range(half):
         angle = torch.tensor(position * theta ** (-2 * d / rotated), dtype=torch.float64)
@@ -100,12 +100,12 @@ class Reference:
         return norm(x, final, self.plan.eps) @ head.T
 
     def sees(self, query: int, key: int) -> bool:
-        """Whether a position may look at another."""
+        """Whether a position may attend to another."""
         block = self.plan.block
         return block is None or query // block >= key // block
 
     def projections(self, h: Tensor, i: int) -> tuple[Tensor, Tensor, Tensor]:
-        """Queries, keys and values before heads are cut."""
+        """Queries, keys and values before they are split into heads."""
         w, p = self.w, self.plan
         if self.family == "llada2":
             fused = h @ w[f"model.layers.{i}.attention.query_key_value.weight"].T
@@ -197,7 +197,7 @@ def route_softmax(logits: Tensor, bias: Tensor | None, c: dict[str, Any]) -> dic
 
 
 def route_sigmoid(logits: Tensor, bias: Tensor | None, c: dict[str, Any]) -> dict[int, float]:
-    """LLaDA2: the best experts of the best groups; the bias decides but does not weigh."""
+    """LLaDA2: the best experts of the best groups; the bias changes the choice, not the weights."""
     score = 1 / (1 + (-logits).exp())
     wish = score if bias is None else score + bias
     size = len(score) // c["n_group"]

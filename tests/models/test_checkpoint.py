@@ -1,4 +1,4 @@
-"""Weights on disk: what is missing, too many, misshapen or broken is named in one line."""
+"""Weights on disk: one line names a missing, spare, misshapen or broken tensor."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ INDEX, SINGLE = "model.safetensors.index.json", "model.safetensors"
 
 @pytest.fixture
 def refused(tmp_path):
-    """The one line with which a spoiled checkpoint is refused."""
+    """The one-line error of a damaged checkpoint."""
 
     def line(spoil, family="llada", shards=1, **changes):
         folder = make(tmp_path / "model", family, shards=shards, **changes)
@@ -32,7 +32,7 @@ def refused(tmp_path):
 
 
 def with_tensors(change, family="llada", shards=1):
-    """Write the weights anew after a change to them."""
+    """Change the weights and write them again."""
 
     def spoil(folder):
         tensors = random_tensors(family, config_of(family))

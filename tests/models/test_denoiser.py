@@ -1,4 +1,4 @@
-"""What decoding knows of a model."""
+"""The spec of a model."""
 
 from __future__ import annotations
 

@@ -40,38 +40,38 @@ def sigmoid(x):
 
 
 def test_softmax_weights_are_probabilities_over_all_experts():
-    found = routed(module_of(), 1.0, 3.0, 2.0, 0.0)
+    actual = routed(module_of(), 1.0, 3.0, 2.0, 0.0)
     wanted = torch.tensor([1.0, 3.0, 2.0, 0.0]).softmax(0)
-    assert found == pytest.approx({1: float(wanted[1]), 2: float(wanted[2])}, abs=1e-6)
+    assert actual == pytest.approx({1: float(wanted[1]), 2: float(wanted[2])}, abs=1e-6)
 
 
 def test_sigmoid_weights_sum_to_the_scale():
-    found = routed(module_of(scoring="sigmoid", normalise=True, scale=2.5), 1.0, 3.0, 2.0, 0.0)
+    actual = routed(module_of(scoring="sigmoid", normalise=True, scale=2.5), 1.0, 3.0, 2.0, 0.0)
     total = sigmoid(3.0) + sigmoid(2.0)
     wanted = {1: 2.5 * sigmoid(3.0) / total, 2: 2.5 * sigmoid(2.0) / total}
-    assert found == pytest.approx(wanted, abs=1e-6)
+    assert actual == pytest.approx(wanted, abs=1e-6)
 
 
 def test_a_bias_decides_but_does_not_weigh():
     module = module_of(scoring="sigmoid", bias=[5.0, 0.0, 0.0, 0.0])
-    found = routed(module, 1.0, 3.0, 2.0, 0.0)
-    assert found == pytest.approx({0: sigmoid(1.0), 1: sigmoid(3.0)}, abs=1e-6)
+    actual = routed(module, 1.0, 3.0, 2.0, 0.0)
+    assert actual == pytest.approx({0: sigmoid(1.0), 1: sigmoid(3.0)}, abs=1e-6)
 
 
 def test_a_bias_in_the_weight_counts_there_too():
     module = module_of(bias=[5.0, 0.0, 0.0, 0.0], bias_in_weight=True)
     wanted = torch.tensor([1.0, 3.0, 2.0, 0.0]).softmax(0)
-    found = routed(module, 1.0, 3.0, 2.0, 0.0)
-    assert found == pytest.approx({0: float(wanted[0]) + 5, 1: float(wanted[1])}, abs=1e-6)
+    actual = routed(module, 1.0, 3.0, 2.0, 0.0)
+    assert actual == pytest.approx({0: float(wanted[0]) + 5, 1: float(wanted[1])}, abs=1e-6)
 
 
 def test_a_group_stands_for_its_two_best_experts():
-    # The best expert of all is alone in its group: two good ones together win.
+    # The best expert is alone in its group; a group with two good experts wins.
     module = module_of(
         hidden=6, count=6, groups=2, top_groups=1, top_k=2, scoring="sigmoid", normalise=False
     )
-    found = routed(module, 4.0, -4.0, -4.0, 1.0, 1.5, -4.0)
-    assert found == pytest.approx({3: sigmoid(1.0), 4: sigmoid(1.5)}, abs=1e-6)
+    actual = routed(module, 4.0, -4.0, -4.0, 1.0, 1.5, -4.0)
+    assert actual == pytest.approx({3: sigmoid(1.0), 4: sigmoid(1.5)}, abs=1e-6)
 
 
 def test_the_bias_chooses_the_groups_as_well():
@@ -87,7 +87,7 @@ def test_the_bias_chooses_the_groups_as_well():
 
 
 def test_negative_scores_do_not_open_a_closed_group():
-    # With a large negative bias everywhere, a 0 in a closed group would look best.
+    # With a large negative bias everywhere, a 0 in an excluded group would look best.
     module = module_of(
         hidden=6, count=6, groups=2, top_groups=1, top_k=3, scoring="sigmoid", bias=[-9.0] * 6
     )

@@ -1,4 +1,4 @@
-"""Which family a config belongs to, and what of it is read, refused or asked for."""
+"""The family of a config, and which of its keys are read, rejected or required."""
 
 from __future__ import annotations
 

@@ -51,15 +51,15 @@ def test_rotation_turns_the_pair_of_the_first_and_second_half():
     angle = torch.tensor(3 * 1e4 ** (-2 / 8))
     wanted = torch.zeros(8)
     wanted[1], wanted[5] = angle.cos(), angle.sin()
-    found = Rotary.at(_small(), position, torch.float32).turn(x)[0, 0, 0]
-    torch.testing.assert_close(found, wanted)
+    actual = Rotary.at(_small(), position, torch.float32).turn(x)[0, 0, 0]
+    torch.testing.assert_close(actual, wanted)
 
 
 def test_partial_rotation_leaves_the_other_features_alone():
     x = torch.randn(1, 5, 2, 8, generator=torch.Generator().manual_seed(0))
-    found = Rotary.at(_small(rotary_dim=4), torch.arange(5)[None], torch.float32).turn(x)
-    assert torch.equal(found[..., 4:], x[..., 4:])
-    assert not torch.allclose(found[:, 1:, :, :4], x[:, 1:, :, :4])
+    actual = Rotary.at(_small(rotary_dim=4), torch.arange(5)[None], torch.float32).turn(x)
+    assert torch.equal(actual[..., 4:], x[..., 4:])
+    assert not torch.allclose(actual[:, 1:, :, :4], x[:, 1:, :, :4])
 
 
 def test_rotation_in_float32_rounds_once():
@@ -88,8 +88,8 @@ def test_the_table_of_rotations_has_the_bits_of_single_ones_and_is_made_once():
     many = table.first(700, like)
     places = torch.tensor([[699, 3], [0, 300]])
     single = Rotary.at(arch, places, torch.float32)
-    for found, wanted in zip(table.at(places, 700, like), single, strict=True):
-        assert torch.equal(found, wanted)
+    for actual, wanted in zip(table.at(places, 700, like), single, strict=True):
+        assert torch.equal(actual, wanted)
     assert torch.equal(many.cos[:, :5], few.cos)
     assert table.first(700, like).cos.data_ptr() == many.cos.data_ptr()
     assert table.first(9, like.double()).cos.dtype == torch.float64

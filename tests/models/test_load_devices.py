@@ -20,7 +20,7 @@ def test_a_device_map_without_accelerate_is_one_line(folder, monkeypatch):
 
 
 class FakeAccelerate:
-    """What `load` calls of accelerate, recorded."""
+    """Records the calls of `load` to accelerate."""
 
     def __init__(self, device_map):
         self.device_map, self.dispatched = device_map, None
@@ -70,7 +70,7 @@ def test_the_most_precise_name_in_a_device_map_counts(folder, monkeypatch):
 
 
 class Moving(FakeAccelerate):
-    """As accelerate does: a module's tensor arguments go to its device before it runs."""
+    """As in accelerate: a module's tensor arguments go to its device before it runs."""
 
     def dispatch_model(self, module, device_map, force_hooks):
         for name, place in device_map.items():

@@ -16,7 +16,7 @@ from unmask.models.load import find_folder
 
 @pytest.fixture
 def hub(monkeypatch):
-    """A hub that records how it was asked, and answers with a folder or an error."""
+    """A hub that records the calls, and returns a folder or raises an error."""
     huggingface_hub = pytest.importorskip("huggingface_hub")
     asked = {}
 

@@ -1,4 +1,4 @@
-"""What loading takes: no transformers, and little more memory than the weights."""
+"""Loading needs no transformers, and little more memory than the weights."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from tests.models.configs import config_of, tensor_shapes
 from tests.models.makers import write_json, write_tokenizer
 from unmask import decode, load
 
-# What it takes
+# Measuring
 
 
 def run(code, *arguments):
-    """Run a small program of its own; returns its JSON output."""
+    """Run a program in a new process; returns its JSON output."""
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", textwrap.dedent(code), *map(str, arguments)],
         capture_output=True,
@@ -76,7 +76,7 @@ def write_zeros(file, shapes):
 
 @pytest.fixture
 def large(tmp_path):
-    """A LLaDA of a gigabyte in bfloat16, of four files; gone after the test."""
+    """A LLaDA of a gigabyte in bfloat16, in four files; deleted after the test."""
     config = config_of("llada", d_model=2048, mlp_hidden_size=8192, n_layers=8)
     write_json(tmp_path / "config.json", config)
     write_tokenizer(tmp_path, "llada")
@@ -94,7 +94,7 @@ def large(tmp_path):
 
 
 def _shard(name):
-    """Two layers to a file; what belongs to no layer goes to the first."""
+    """Two layers in each file; tensors outside the layers go to the first."""
     return int(name.split(".")[3]) // 2 if ".blocks." in name else 0
 
 
@@ -109,8 +109,8 @@ def test_loading_takes_the_weights_one_file_and_little_more(large, dtype):
         from unmask import load
 
         def memory(field):
-            found = open("/proc/self/status").read().split(field)[1].split()
-            return int(found[0]) * 1024
+            values = open("/proc/self/status").read().split(field)[1].split()
+            return int(values[0]) * 1024
 
         torch.set_num_threads(1)
         before = memory("VmRSS:")  # torch itself
@@ -119,7 +119,7 @@ def test_loading_takes_the_weights_one_file_and_little_more(large, dtype):
             parameter.view(torch.int16).flatten()[::1024].sum()
         print(json.dumps([memory("VmHWM:") - before, str(model.dtype)]))
     """
-    taken, found = run(code, folder, dtype)
-    assert found == f"torch.{dtype or 'bfloat16'}"
+    taken, actual = run(code, folder, dtype)
+    assert actual == f"torch.{dtype or 'bfloat16'}"
     assert taken >= 0.9 * weights  # otherwise nothing was measured
     assert taken <= weights + shard + 100 * MEGABYTE

@@ -1,4 +1,4 @@
-"""How a model was loaded: kept as JSON, loaded again the same."""
+"""A model source as JSON, and the model loaded from it."""
 
 from __future__ import annotations
 

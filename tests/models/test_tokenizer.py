@@ -164,7 +164,7 @@ def test_special_tokens_are_skipped_on_request(made):
 
 
 def test_a_slow_tokenizer_skips_only_the_tokens_that_have_a_name(made):
-    """As the original does: a special token without a role stays in the text."""
+    """As in the original: a special token without a role stays in the text."""
 
     def unnamed_turn(folder):
         change_json(folder / "tokenizer_config.json", additional_special_tokens=[])
@@ -239,9 +239,9 @@ def of_words(tmp_path):
         ("", []),
         ("pig cow bee Grüße", ["cow", "Grüße"]),
         ("cow pig cow cow", ["cow"]),
-        ("bee", ["bee"]),  # it has a token behind a space only
+        ("bee", ["bee"]),  # it has a token only after a space
         ("pig\tbee  pig", ["\t", "bee", "  "]),
-        ("pig<unk> cow", ["cow"]),  # who writes the token means it
+        ("pig<unk> cow", ["cow"]),  # the text contains the token itself
     ],
 )
 def test_unknown_words_are_told_once_and_in_order(of_words, text, words):

@@ -87,8 +87,8 @@ def said(model, ids=IDS):
         return model.module.logits(model.module(torch.tensor([ids]), mask=mask))[0]
 
 
-def close(found, wanted):
-    torch.testing.assert_close(found.double(), wanted, atol=TOLERANCE, rtol=0)
+def close(actual, wanted):
+    torch.testing.assert_close(actual.double(), wanted, atol=TOLERANCE, rtol=0)
 
 
 def _named(value):
@@ -243,11 +243,11 @@ def test_a_head_is_asked_for_single_cells(tmp_path, family):
     model = load(make(tmp_path, family)).model
     canvas = canvas_of(IDS, mask=MASK)
     with torch.no_grad():
-        found = logits_of(model, canvas)[0]
+        actual = logits_of(model, canvas)[0]
     wanted = said(model)
     if family == "dream":  # token i is read from the output at i - 1
         wanted = torch.cat([wanted[:1], wanted[:-1]])
-    torch.testing.assert_close(found, wanted, atol=1e-5, rtol=0)
+    torch.testing.assert_close(actual, wanted, atol=1e-5, rtol=0)
 
 
 @pytest.mark.parametrize("family", FAMILIES)

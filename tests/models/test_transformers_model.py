@@ -1,4 +1,4 @@
-"""Models of others: transformers classes as carriers, remote code, plain functions."""
+"""Models from elsewhere: transformers classes, remote code, plain functions."""
 
 import json
 import sys
@@ -52,7 +52,7 @@ def transformers():
 
 @pytest.fixture
 def remote(tmp_path, transformers, monkeypatch):
-    """A folder whose model is the code beside its weights."""
+    """A folder with the code of its model beside the weights."""
     monkeypatch.setenv("HF_MODULES_CACHE", str(tmp_path / "modules"))
     monkeypatch.setattr("transformers.dynamic_module_utils.HF_MODULES_CACHE", str(tmp_path / "m"))
 

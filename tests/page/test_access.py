@@ -177,7 +177,7 @@ def test_files_can_be_opened_and_a_wrong_one_is_named(traces, show, tmp_path):
     wrong.write_text("hello")
     tab.set_input_files("#file", wrong)
     tab.wait_for_selector("#trouble:not([hidden])")
-    assert tab.inner_text("#trouble") == "notes.txt is no trace of unmask"
+    assert tab.inner_text("#trouble") == "notes.txt is not a trace of unmask"
     tab.set_input_files("#file", [traces("eb"), traces("swd")])
     tab.wait_for_selector(".run-1")
     assert not tab.locator("#welcome").is_visible()

@@ -189,7 +189,7 @@ def test_every_state_has_its_sentence(traces, show):
     assert "↺" in chip(tab, taken).get_attribute("data-marks")
     chip(tab, 2).click()
     settle(tab)
-    assert tab.inner_text(".sentence").startswith("Given")
+    assert tab.inner_text(".sentence").startswith("Part of the prompt")
     tab, trace = show(traces("block")), Trace.read(traces("block"))
     go(tab, 1)
     ahead = trace.moments[0].window[1] + 1
@@ -262,10 +262,10 @@ def test_the_queue_is_pythons_and_shows_both_sets(traces, show):
     assert chosen == sorted(moment.committed)
     ringed = [p for p in order if "○" in tab.inner_text(f".queue tr[data-position='{p}']")]
     assert sorted(ringed) == sorted(moment.unweighted)
-    assert "SWD makes 41 wait" in tab.inner_text(".effect")
+    assert "SWD does not commit 41" in tab.inner_text(".effect")
     go(tab, 3)
     spent = trace.moments[2].gauge
-    more = f"one more would make it {shown(spent['next'])}"
+    more = f"with one more it would be {shown(spent['next'])}"
     assert tab.inner_text(".cut") == f"cut: {shown(spent['spent'])} spent of γ = 0.1; {more}"
     tab.click(".queue-part > button")
     assert rows.count() == len(trace.moments[2].positions)
@@ -315,7 +315,7 @@ def test_tokens_are_walked_with_the_arrow_keys_and_one_tab_stop(traces, show):
     settle(tab)
     label = chip(tab, 20).get_attribute("aria-label")
     place = trace.moments[0].place(20)
-    assert label.startswith("position 20, mask, best guess ‘ 12’, Waiting: rank")
+    assert label.startswith("position 20, mask, best guess ‘ 12’, Not committed: rank")
     assert f"rank {trace.moments[0].rank[place] + 1} of 24" in label
 
 

@@ -122,18 +122,18 @@ def test_a_page_is_written_again_but_nothing_else_is_replaced(traces, capsys, tm
     output.write_text("<p>my thesis</p>")
     code, _, err = call(capsys, traces("eb"), "-o", output)
     assert code == 2
-    assert err == f"unmask page: {output} exists and is no page of unmask; give another -o\n"
+    assert err == f"unmask page: {output} exists and is not a page of unmask; give another -o\n"
     assert output.read_text() == "<p>my thesis</p>"
 
 
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        (None, "is no trace; make one with 'unmask run ... --trace FILE'"),
-        ('{"a": 1}\n', "is no trace; make one with"),
-        ("[1]\n", "is no trace; make one with"),
-        ('{"trace": 1', "is no trace; make one with"),
-        ('{"trace": 1}\n{\n', "is damaged: a line is no JSON"),
+        (None, "is not a trace; make one with 'unmask run ... --trace FILE'"),
+        ('{"a": 1}\n', "is not a trace; make one with"),
+        ("[1]\n", "is not a trace; make one with"),
+        ('{"trace": 1', "is not a trace; make one with"),
+        ('{"trace": 1}\n{\n', "is damaged: a line is not JSON"),
         ('{"trace": 9}\n', "is a trace of format 9; the page reads format 1"),
     ],
 )

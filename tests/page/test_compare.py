@@ -52,7 +52,7 @@ def test_positions_that_end_differently_are_marked(traces, show):
 
 def test_equal_runs_are_called_equal(traces, show):
     tab = show(traces("swd"), traces("swd"))
-    assert tab.inner_text(".verdict") == "Both runs do the same in every step."
+    assert tab.inner_text(".verdict") == "Both runs are the same in every step."
     tab.keyboard.press("d")
     assert at(tab).startswith("0 /")
 

@@ -99,5 +99,5 @@ def test_a_trace_that_does_not_fit_its_canvas_is_called_damaged(traces, read):
     content = gzip.decompress(traces("swd").read_bytes())
     far = content.replace(b'"committed":[[42,', b'"committed":[[4200,', 1)
     assert far != content
-    with pytest.raises(Exception, match="a trace is damaged: position 4200 lies outside"):
+    with pytest.raises(Exception, match="a trace is damaged: position 4200 is outside"):
         read(gzip.compress(far))

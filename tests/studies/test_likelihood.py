@@ -31,8 +31,8 @@ def chain():
 
 
 def estimates(model, pair, samples, seeds):
-    found = [next(log_likelihoods(model, [pair], samples, seed)) for seed in range(seeds)]
-    return torch.tensor(found, dtype=torch.float64)
+    actual = [next(log_likelihoods(model, [pair], samples, seed)) for seed in range(seeds)]
+    return torch.tensor(actual, dtype=torch.float64)
 
 
 def embedded_pair():
@@ -45,10 +45,10 @@ def embedded_pair():
 def test_the_mean_of_the_estimates_is_the_log_likelihood_of_a_markov_chain(samples):
     oracle, prefix, target = chain(), [2, 0], [1, 3, 3, 0, 2, 1, 0]
     exact = oracle.log_likelihood([*prefix, *target]) - oracle.log_likelihood(prefix)
-    found = estimates(oracle, Continuation(prefix, target), samples, seeds=250)
-    error = float(found.std()) / math.sqrt(len(found))
+    actual = estimates(oracle, Continuation(prefix, target), samples, seeds=250)
+    error = float(actual.std()) / math.sqrt(len(actual))
     assert 0 < error < 0.1
-    assert abs(float(found.mean()) - exact) < 3 * error
+    assert abs(float(actual.mean()) - exact) < 3 * error
 
 
 def test_more_samples_come_closer():
@@ -62,14 +62,14 @@ def test_more_samples_come_closer():
 def test_where_all_ways_to_hide_are_taken_the_value_is_exact():
     oracle, prefix, target = chain(), [3], [0, 0, 2, 1, 3]
     exact = oracle.log_likelihood([*prefix, *target]) - oracle.log_likelihood(prefix)
-    (found,) = log_likelihoods(oracle, [Continuation(prefix, target)], samples=31)
-    assert found == pytest.approx(exact, abs=1e-9)
+    (actual,) = log_likelihoods(oracle, [Continuation(prefix, target)], samples=31)
+    assert actual == pytest.approx(exact, abs=1e-9)
 
 
 def test_an_empty_prefix_gives_the_likelihood_of_the_whole_text():
     oracle, text = chain(), [0, 0, 2, 1, 3]
-    (found,) = log_likelihoods(oracle, [Continuation([], text)], samples=31)
-    assert found == pytest.approx(oracle.log_likelihood(text), abs=1e-9)
+    (actual,) = log_likelihoods(oracle, [Continuation([], text)], samples=31)
+    assert actual == pytest.approx(oracle.log_likelihood(text), abs=1e-9)
 
 
 def test_an_impossible_text_is_infinitely_unlikely():
@@ -80,8 +80,8 @@ def test_an_impossible_text_is_infinitely_unlikely():
         Continuation([], [2, 2, 2]),
         Continuation([1], []),
     ]
-    found = list(log_likelihoods(oracle, pairs, samples=16))
-    assert found == pytest.approx([0.0, math.log(0.75), -math.inf, 0.0])
+    actual = list(log_likelihoods(oracle, pairs, samples=16))
+    assert actual == pytest.approx([0.0, math.log(0.75), -math.inf, 0.0])
 
 
 def test_the_mean_on_the_embedded_model_is_the_expectation_over_all_ways_to_hide():
@@ -97,9 +97,9 @@ def test_the_mean_on_the_embedded_model_is_the_expectation_over_all_ways_to_hide
             exact += float(logp) / size / math.comb(6, size)
     (every,) = log_likelihoods(model, [pair], samples=63)
     assert every == pytest.approx(exact, rel=1e-5)
-    found = estimates(model, pair, samples=12, seeds=60)
-    error = float(found.std()) / math.sqrt(len(found))
-    assert abs(float(found.mean()) - exact) < 3 * error
+    actual = estimates(model, pair, samples=12, seeds=60)
+    error = float(actual.std()) / math.sqrt(len(actual))
+    assert abs(float(actual.mean()) - exact) < 3 * error
 
 
 def whole_logits(model, tokens):
@@ -136,25 +136,25 @@ def test_a_block_causal_model_is_asked_block_by_block():
     plain = chain()
     model = Blocks(plain.initial, plain.transition, ModelSpec(MASK, 5, block=4))
     prefix, target = [3, 0, 1], [2, 1, 3, 0, 0, 2]
-    (found,) = log_likelihoods(model, [Continuation(prefix, target)], samples=16)
+    (actual,) = log_likelihoods(model, [Continuation(prefix, target)], samples=16)
     exact = plain.log_likelihood([*prefix, *target]) - plain.log_likelihood(prefix)
-    assert found == pytest.approx(exact, abs=1e-9)
-    assert lengths == {4, 8, 9}  # nothing behind the block is shown
+    assert actual == pytest.approx(exact, abs=1e-9)
+    assert lengths == {4, 8, 9}  # nothing after the block is visible
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_one_token_is_as_likely_as_decoding_sees_it(tmp_path, family):
     model, _ = load(make(tmp_path, family))
-    prefix = [(7 * i) % 250 for i in range(31)]  # so that a block ends behind the token
+    prefix = [(7 * i) % 250 for i in range(31)]  # so that a block ends after the token
     settings = Settings(Rule.parse("confidence | top(1)"))
     request = prompt_request(model.spec, prefix, 1, settings)
     (step,) = decode_steps(model, [request], keep_logits=True)
     expected = step.logits.values[0].float().log_softmax(-1)
     allowed = [token for token in (3, 77, 200) if token != model.spec.mask_id]
-    found = list(log_likelihoods(model, [Continuation(prefix, [token]) for token in allowed]))
+    actual = list(log_likelihoods(model, [Continuation(prefix, [token]) for token in allowed]))
     whole = expected.exp().sum()  # of all tokens but the mask, which only a likelihood allows
     assert float(whole) == pytest.approx(1.0)
-    odds = [value - found[0] for value in found]
+    odds = [value - actual[0] for value in actual]
     assert odds == pytest.approx([float(expected[t] - expected[3]) for t in allowed], abs=1e-4)
 
 
@@ -172,7 +172,7 @@ def test_a_target_that_the_rule_would_write_is_told_from_one_that_it_would_not()
     rule = Rule.parse("confidence | top(1)")
     written = decode(model, pair.prefix, rule, length=6).answer.tolist()
     pairs = [Continuation(pair.prefix, target) for target in (written, [*written[:-1], 7], [])]
-    for block in (None, 16):  # a block that no target fills is no wider than it
+    for block in (None, 16):  # a block is never wider than the target
         assert would_write(model, pairs, Settings(rule, block)) == [True, False, True]
 
 

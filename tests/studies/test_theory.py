@@ -63,10 +63,10 @@ def parse(*argv):
 
 
 def test_two_bits_that_always_agree_gain_log_2():
-    found = measure([[0.5, 0], [0, 0.5]])
-    assert found["forward"] == pytest.approx(LOG2, abs=1e-15)
-    assert found["gain"] == pytest.approx(LOG2, abs=1e-15)
-    assert found["mutual"] == pytest.approx(LOG2, abs=1e-15)
+    actual = measure([[0.5, 0], [0, 0.5]])
+    assert actual["forward"] == pytest.approx(LOG2, abs=1e-15)
+    assert actual["gain"] == pytest.approx(LOG2, abs=1e-15)
+    assert actual["mutual"] == pytest.approx(LOG2, abs=1e-15)
 
 
 def test_two_bits_that_always_agree_make_the_other_direction_infinite():
@@ -74,16 +74,16 @@ def test_two_bits_that_always_agree_make_the_other_direction_infinite():
 
 
 def test_independent_bits_gain_nothing_in_either_direction():
-    found = measure([[0.42, 0.28], [0.18, 0.12]])
+    actual = measure([[0.42, 0.28], [0.18, 0.12]])
     for name in ("forward", "reverse", "gain", "mutual"):
-        assert found[name] == pytest.approx(0, abs=1e-15)
-    assert found["entropy"] == pytest.approx(-0.7 * math.log(0.7) - 0.3 * math.log(0.3))
+        assert actual[name] == pytest.approx(0, abs=1e-15)
+    assert actual["entropy"] == pytest.approx(-0.7 * math.log(0.7) - 0.3 * math.log(0.3))
 
 
 def test_a_copy_of_what_was_revealed_has_nothing_left_to_learn():
-    found = measure([[0.5, 0], [0, 0.5]])
-    assert found["mutual"] - found["gain"] == pytest.approx(0, abs=1e-15)
-    assert not found["partial"]
+    actual = measure([[0.5, 0], [0, 0.5]])
+    assert actual["mutual"] - actual["gain"] == pytest.approx(0, abs=1e-15)
+    assert not actual["partial"]
 
 
 def parity():
@@ -92,10 +92,10 @@ def parity():
 
 
 def test_one_bit_of_a_parity_moves_nothing_and_leaves_log_2():
-    found = measure(parity())
-    assert found["forward"] == pytest.approx(0, abs=1e-15)
-    assert found["mutual"] - found["gain"] == pytest.approx(LOG2, abs=1e-15)
-    assert found["partial"]
+    actual = measure(parity())
+    assert actual["forward"] == pytest.approx(0, abs=1e-15)
+    assert actual["mutual"] - actual["gain"] == pytest.approx(LOG2, abs=1e-15)
+    assert actual["partial"]
 
 
 def test_the_second_bit_of_a_parity_tells_all():
@@ -105,16 +105,16 @@ def test_the_second_bit_of_a_parity_tells_all():
 def test_a_token_known_before_the_step_is_no_gain():
     copies = np.zeros((2, 2, 2))
     copies[0, 0, 0] = copies[1, 1, 1] = 0.5
-    found = measure(copies, known=1)
-    assert found["forward"] == found["reverse"] == 0
-    assert found["entropy"] == pytest.approx(0, abs=1e-15)
+    actual = measure(copies, known=1)
+    assert actual["forward"] == actual["reverse"] == 0
+    assert actual["entropy"] == pytest.approx(0, abs=1e-15)
 
 
 def test_a_single_outcome_can_exceed_the_bound():
     # x_i = x_R, which is 1 once in ten: H = 0.325, but seeing the 1 is worth log 10.
-    found = measure([[0.9, 0], [0, 0.1]])
-    assert found["mutual"] == pytest.approx(0.325083, abs=1e-6)
-    assert found["single"] == pytest.approx(math.log(10))
+    actual = measure([[0.9, 0], [0, 0.1]])
+    assert actual["mutual"] == pytest.approx(0.325083, abs=1e-6)
+    assert actual["single"] == pytest.approx(math.log(10))
 
 
 @pytest.mark.parametrize("kind", theory.KINDS)
@@ -122,8 +122,8 @@ def test_measures_agree_with_loops_over_the_definition(kind):
     rng = np.random.default_rng(5)
     for _ in range(4):
         joint = theory.with_random_roles(theory.random_joints(kind, 2, rng), rng)
-        found = theory.measure(joint)
-        ours = np.stack([found.forward, found.reverse, found.gain, found.mutual], -1)
+        actual = theory.measure(joint)
+        ours = np.stack([actual.forward, actual.reverse, actual.gain, actual.mutual], -1)
         assert ours == pytest.approx(np.array([slow_measure(one) for one in joint]), abs=1e-12)
 
 

@@ -28,7 +28,7 @@ PLAN = Plan(workers=1, steps=4, warmup=2)
 
 @pytest.fixture(scope="module")
 def tokenizer():
-    """From fewer problems than the shipped one: enough for all words, and quick."""
+    """Built from fewer problems than the shipped tokenizer: quick, and still with all words."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tokens, "_ENOUGH", 600)
         return tokens.build()
@@ -44,7 +44,7 @@ def small(monkeypatch):
 
 @pytest.fixture
 def alone(tmp_path):
-    """One worker, who meets nobody."""
+    """A process group of one worker."""
     place = f"file://{tmp_path}/store"
     distributed.init_process_group("gloo", place, rank=0, world_size=1)
     yield
@@ -60,7 +60,7 @@ def fields(batch):
 
 
 def random_module(tokenizer, seed=0):
-    """A network in which nothing is zero any more."""
+    """A network without zero parameters."""
     settings = networks.config(tokenizer)
     module = networks.create(settings, seed)
     generator = torch.Generator().manual_seed(seed)
@@ -212,9 +212,9 @@ def test_the_rates_rise_stay_and_fall_in_a_straight_line():
 def test_the_folder_is_an_ordinary_checkpoint_with_the_same_logits(tokenizer, small, tmp_path):
     settings, module = random_module(tokenizer)
     networks.save(tmp_path / "new", dict(module.named_parameters()), settings, tokenizer)
-    model, found = unmask.load(tmp_path / "new", dtype="float32")
+    model, actual = unmask.load(tmp_path / "new", dtype="float32")
     assert unmask.load(tmp_path / "new").model.dtype == torch.float16  # as it is stored
-    ids = torch.tensor([found.encode_chat([{"role": "user", "content": "Repeat: pig, bee."}])])
+    ids = torch.tensor([actual.encode_chat([{"role": "user", "content": "Repeat: pig, bee."}])])
     with torch.no_grad():
         loaded = model.module.logits(model.module(ids))
         trained = module.logits(module(ids))
@@ -223,8 +223,8 @@ def test_the_folder_is_an_ordinary_checkpoint_with_the_same_logits(tokenizer, sm
     torch.testing.assert_close(loaded, trained, rtol=0.01, atol=0.01)
     assert trained.std() > 0.1
     names = {"eos_id": EOS, "mask_id": MASK}
-    assert all(getattr(model.spec, k) == found.token_id(v) for k, v in names.items())
-    assert model.spec.stop_ids == (found.token_id(EOS), found.token_id(EOT))
+    assert all(getattr(model.spec, k) == actual.token_id(v) for k, v in names.items())
+    assert model.spec.stop_ids == (actual.token_id(EOS), actual.token_id(EOT))
 
 
 def test_the_shipped_folder_is_of_this_network_and_these_tokens(tokenizer):
@@ -240,7 +240,7 @@ def test_the_shipped_folder_is_of_this_network_and_these_tokens(tokenizer):
 
 
 def trained(folder, tokenizer, stop_at=None):
-    """A run of the plan, or what is left of it; interrupted before a step."""
+    """Run the plan, or the rest of it; stop before a given step."""
     training = Training(folder, PLAN, tokenizer, 0)
     training.resume()
     draw = training.batches.at

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import argparse
 
+from unmask.decoding.options import OPTIONS, SAMPLING
+
 
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register the command; all of its arguments go to lm_eval."""
+    names = [name for name in OPTIONS if name not in SAMPLING]
     command = subparsers.add_parser(
         "lm-eval",
         help="run lm-evaluation-harness with any rule",
@@ -14,9 +17,9 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         description="Registers the model 'unmask' and runs the command line of lm_eval. All its "
         "options and commands work; 'unmask lm-eval run --help' lists them. Changed defaults: "
         "--model unmask, --device cuda if there is a GPU, --batch_size 8. Model arguments: "
-        "pretrained (default: embedded), rule (default: swd), length, block, eos, steps, history, "
-        "dtype, mask_id, cache, guidance, seed (default: 0), max_length; for likelihoods mc_num "
-        "(default: 128) and check_greedy (default: true). Needs the extra 'lm-eval'.",
+        f"pretrained (default: embedded), max_length, {', '.join(names)}, as in 'unmask run'; for "
+        "likelihoods mc_num (default: 128) and check_greedy (default: true). Needs the extra "
+        "'lm-eval'.",
         epilog="""example: unmask lm-eval --tasks gsm8k --model_args
         pretrained=FOLDER,rule="confidence | swd(5) | eb(0.1)",block=32 --apply_chat_template
         --output_path out --log_samples""",

@@ -1,4 +1,4 @@
-"""`unmask page`: a trace, or two side by side, as one HTML file."""
+"""`unmask page`: one or two traces as an HTML file."""
 
 from __future__ import annotations
 
@@ -12,24 +12,28 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     """Register the command."""
     command = subparsers.add_parser(
         "page",
-        help="a trace as an HTML page that plays it, or two side by side",
-        description="Writes one HTML file that needs nothing else and loads nothing: it plays the "
-        "canvas step by step, colours tokens by confidence, instability, step or score, and shows "
-        "each token's numbers, its history and the queue of candidates. Two traces stand side by "
-        "side, with their first difference marked. Without TRACE the page asks for files.",
+        help="write an HTML page that plays one trace, or two side by side",
+        description="Writes one HTML file that needs no other file and no network. The page plays "
+        "the canvas step by step, colours tokens by confidence, instability, step or score, and "
+        "shows each token's numbers, its history and the queue of candidates. It shows two traces "
+        "side by side and marks their first difference. Without TRACE the page asks for files.",
         epilog='example: unmask run "PROMPT" --trace a.trace; unmask page a.trace -o a.html',
     )
     command.add_argument(
         "traces", nargs="*", type=Path, metavar="TRACE", help="one or two files of 'run --trace'"
     )
     command.add_argument(
-        "-o", "--output", type=Path, metavar="FILE", help="(the first trace's name with .html)"
+        "-o",
+        "--output",
+        type=Path,
+        metavar="FILE",
+        help="file to write (default: name of the first trace with .html)",
     )
     command.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Write the page and name it."""
+    """Write the page and print its name."""
     from unmask.page.build import TraceFile, page, write
 
     traces: list[Path] = arguments.traces

@@ -1,4 +1,4 @@
-"""`unmask replay`: the run of a trace again, or from some step on under another rule."""
+"""`unmask replay`: repeats the run of a trace, or branches off it under another rule."""
 
 from __future__ import annotations
 
@@ -23,32 +23,40 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     command = subparsers.add_parser(
         "replay",
         help="repeat the run of a trace bit for bit, or branch off it under another rule",
-        description="Runs what a trace holds once more and compares every step: exit code 0 if the "
-        "decisions are the same, 1 if they are not. With --branch T the first T steps are kept as "
-        "they were and the rest is decided by --rule.",
+        description="Repeats the run of a trace and compares every step. The exit code is 0 if all "
+        "decisions are the same, else 1. With --branch T the first T steps are repeated and --rule "
+        "decides the rest.",
         epilog="""examples: unmask replay a.trace; unmask replay a.trace --branch 3
         --rule "confidence | eb(0.1)" -o b.trace""",
     )
-    command.add_argument("trace", type=Path, metavar="TRACE", help="from unmask run --trace")
-    command.add_argument("--branch", type=int, metavar="T", help="keep the first T steps only")
-    command.add_argument("--rule", metavar="RULE", help="what decides after them")
+    command.add_argument(
+        "trace", type=Path, metavar="TRACE", help="a file written by 'unmask run --trace'"
+    )
+    command.add_argument(
+        "--branch", type=int, metavar="T", help="repeat the first T steps, then use --rule"
+    )
+    command.add_argument("--rule", metavar="RULE", help="the rule that decides after --branch")
     add_import(command)
-    command.add_argument("-o", "--output", type=Path, metavar="FILE", help="keep the new trace")
-    command.add_argument("--model", metavar="PATH", help="where the model is now (as in the trace)")
-    command.add_argument("--device", metavar="NAME", help="(as in the trace)")
+    command.add_argument(
+        "-o", "--output", type=Path, metavar="FILE", help="write the new trace to FILE"
+    )
+    command.add_argument(
+        "--model", metavar="PATH", help="folder or name of the model (default: as in the trace)"
+    )
+    command.add_argument("--device", metavar="NAME", help="torch device (default: as in the trace)")
     command.add_argument("--json", action="store_true", help="print JSON")
     command.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Repeat or branch, and tell what came of it."""
+    """Repeat or branch the run, and print the outcome."""
     from unmask.rules.rule import Rule
     from unmask.trace import Trace
     from unmask.trace.recording.files import writable
     from unmask.trace.recording.replay import branch, replay
 
     if (arguments.branch is None) != (arguments.rule is None):
-        raise RequestError("--branch T and --rule RULE go together: from where, and how to go on")
+        raise RequestError("--branch T and --rule RULE go together; give both or neither")
     old = Trace.read(arguments.trace)
     output: Path | None = arguments.output
     if output is not None and output.exists() and output.samefile(arguments.trace):
@@ -66,7 +74,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _model(trace: Trace, arguments: argparse.Namespace) -> tuple[Denoiser, Tokenizer]:
-    """Load the trace's model as it was loaded then."""
+    """Load the model as the trace describes it."""
     from unmask.models.fingerprint import fingerprint
     from unmask.models.source import ModelSource
 
@@ -90,26 +98,26 @@ def _model(trace: Trace, arguments: argparse.Namespace) -> tuple[Denoiser, Token
 def _tell(old: Trace, new: Trace, arguments: argparse.Namespace) -> int:
     from unmask.trace.recording.replay import difference
 
-    found = difference(old, new)
+    first = difference(old, new)
     assert new.end is not None, "a replay runs to its end"
     if arguments.json:
-        record = {"steps": len(new.moments), **new.end, "identical": found is None}
-        record["difference"] = None if found is None else vars(found)
+        record = {"steps": len(new.moments), **new.end, "identical": first is None}
+        record["difference"] = None if first is None else vars(first)
         print(json.dumps(record, ensure_ascii=False))
     else:
         print(new.end["text"])
-        print(_verdict(old, new, arguments, str(found) if found else ""))
-    decided = found is not None and found.what == "decision"
+        print(_verdict(old, new, arguments, str(first) if first else ""))
+    decided = first is not None and first.what == "decision"
     return int(decided and arguments.rule is None)
 
 
-def _verdict(old: Trace, new: Trace, arguments: argparse.Namespace, found: str) -> str:
+def _verdict(old: Trace, new: Trace, arguments: argparse.Namespace, where: str) -> str:
     steps = f"{len(new.moments)} steps"
     if arguments.rule is not None:
-        kept = f"{steps}, the first {arguments.branch} as they were"
-        return f"{kept}; {found}" if found else f"{kept}; the same run to the last bit"
+        kept = f"{steps}, the first {arguments.branch} repeated"
+        return f"{kept}; {where}" if where else f"{kept}; identical to the last bit"
     cut = "" if old.finished else f" (the trace was cut off after {len(old.moments)})"
-    if not found:
+    if not where:
         return f"{steps}{cut}: identical to the last bit"
-    same = "the same decisions, but " if "numbers" in found else ""
-    return f"{steps}{cut}: {same}{found}"
+    same = "the same decisions, but " if "numbers" in where else ""
+    return f"{steps}{cut}: {same}{where}"

@@ -1,4 +1,4 @@
-"""`unmask report`: a store of results as tables, plots and JSON."""
+"""`unmask report`: tables, plots and JSON of a store of results."""
 
 from __future__ import annotations
 
@@ -10,26 +10,28 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     """Register the command."""
     command = subparsers.add_parser(
         "report",
-        help="tables, plots and paired comparisons of a store of results",
-        description="Reads what `unmask eval` and `unmask sweep` have stored and writes report.md, "
-        "report.json and report.html, one file that needs nothing else, with the plots beside "
-        "them: what was run, where SWD helps and where it loses, tables like the paper's with its "
-        "figures beside ours, AUP, time and memory. Trials that are not comparable are named, not "
-        "compared. Plots need the extra `plot`.",
+        help="write tables, plots and paired comparisons of a store of results",
+        description="Reads the results of `unmask eval` and `unmask sweep` and writes report.md, "
+        "report.json and report.html, with the plots beside them. A report says what was run, "
+        "where SWD helps and where it loses, and has tables like the paper's with the paper's "
+        "figures, AUP, time and memory. It lists trials that cannot be compared. Plots need "
+        "unmask[plot].",
     )
-    command.add_argument("store", type=Path, metavar="STORE", help="such as unmask-lab.sqlite")
     command.add_argument(
-        "--output", type=Path, metavar="FOLDER", help="(STORE's name with -report, beside it)"
+        "store", type=Path, metavar="STORE", help="a file of results, such as unmask-lab.sqlite"
+    )
+    command.add_argument(
+        "--output", type=Path, metavar="FOLDER", help="folder to write (default: STORE-report)"
     )
     command.add_argument(
         "--baseline", metavar="RULE",
-        help="compare every rule with this one (an SWD rule with itself at lam 0)",
+        help="compare every rule with this one (default: each SWD rule with itself at lam 0)",
     )  # fmt: skip
     command.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Write the report and name its files."""
+    """Write the report and print the names of its files."""
     from unmask.lab.report import write_report
 
     store: Path = arguments.store

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from unmask.text.jsonl import AnswerFile, Line
     from unmask.text.prompts import PromptFormat
     from unmask.text.session import Session
-    from unmask.trace.recording.files import TraceFiles
+    from unmask.trace.recording.files import Traces
 
 
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -223,23 +223,21 @@ def _traced(
     requests: list[Request],
     arguments: argparse.Namespace,
     lines: Sequence[int] = (),
-) -> Iterator[TraceFiles | None]:
+) -> Iterator[Traces | None]:
     """Writes traces if --trace was given: one file, or for many prompts a folder of files."""
     if arguments.trace is None:
         yield None
         return
-    from unmask.trace.recording.files import TraceFiles, made_folder, writable
-    from unmask.trace.recording.record import text_of
+    from unmask.trace.recording.files import Traces, made_folder, writable
 
     path = Path(arguments.trace)
     if lines:
         made_folder(path)
     else:
         writable(path).close()
-    with TraceFiles(
-        lambda key: path / f"{lines[key] + 1}.trace" if lines else path,
+    with Traces(
+        lambda key: writable(path / f"{lines[key] + 1}.trace" if lines else path),
         lambda key, stream: session.tracer(stream, requests[key]),
-        lambda result: text_of(result, requests[result.key], session.tokenizer) or "",
     ) as traces:
         yield traces
 

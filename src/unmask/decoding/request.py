@@ -1,4 +1,4 @@
-"""What to decode and how: checked before the first forward pass."""
+"""Settings and requests, checked before the first forward pass."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ class Settings:
     Args:
         rule: what to commit in each step.
         block: positions per block, left to right; None decodes the full window at once.
-        eos: what the end-of-text token means.
+        eos: what the end-of-text token does.
             keep: nothing special. suppress: never predicted. last: ranked after all other tokens.
-            stop: the row is finished once everything before its first EOS is fixed.
-            block: finished with the block that holds the first EOS (dInfer).
-            fill: after each step everything behind the first EOS becomes EOS (Fast-dLLM).
+            stop: the row ends once everything before its first EOS is fixed.
+            block: the row ends with the block that holds the first EOS (dInfer).
+            fill: after each step everything after the first EOS becomes EOS (Fast-dLLM).
         sampling: how tokens are drawn.
         steps: finish within this many forwards, committing more per step where needed.
-        allow_mask: let the model predict the mask token; nobody wants that but for comparison.
-        history: compare with so many of the likeliest tokens of the last forward and the mass of
-            the others, instead of keeping all its logits: less memory, and a KL that may be too
-            low by what `Result.kl_error` says.
+        allow_mask: let the model predict the mask token; only for comparison with other code.
+        history: keep this many of the likeliest tokens of the last forward and the mass of the
+            others, instead of all logits. It takes less memory, and the KL may be too low by up to
+            `Result.kl_error`.
     """
 
     rule: Rule
@@ -52,16 +52,14 @@ class Settings:
         if not isinstance(self.rule, Rule):
             raise RequestError(f"rule must be a Rule, such as Rule.parse(text), got {self.rule!r}")
         _check_whole(block=self.block, steps=self.steps, history=self.history)
-        if self.block is not None and self.block < 1:
-            raise RequestError(
-                f"block must be >= 1, or left out for the full window, got {self.block}"
-            )
-        if self.steps is not None and self.steps < 1:
-            raise RequestError(f"steps must be >= 1, or left out for no limit, got {self.steps}")
-        if self.history is not None and self.history < 1:
-            raise RequestError(
-                f"history must keep >= 1 token, or be left out to keep all, got {self.history}"
-            )
+        for name, otherwise in (
+            ("block", "full window"),
+            ("steps", "no limit"),
+            ("history", "all"),
+        ):
+            number = getattr(self, name)
+            if number is not None and number < 1:
+                raise RequestError(f"{name} must be >= 1, or None ({otherwise}), got {number}")
         if self.history is not None and self.rule.needs.drift:
             raise RequestError(
                 "revoke compares with all logits at commit; leave out history, or revoke"
@@ -72,12 +70,12 @@ class Settings:
 
 @dataclass(frozen=True)
 class Request:
-    """One canvas to fill: token ids with masks wherever the model should write."""
+    """One canvas to fill: token ids, with masks where the model is to write."""
 
     canvas: Tensor  # [L] int64
     settings: Settings
     seed: int = 0
-    length: int | None = None  # how much of the answer is wanted; None: all of it
+    length: int | None = None  # tokens of the answer that are wanted; None: all
 
 
 def prompt_request(
@@ -123,9 +121,9 @@ def _check_whole(**numbers: int | None) -> None:
             raise RequestError(f"{name} must be at most {MOST}, got {number}")
 
 
-def _checked_ids(spec: ModelSpec, given: Sequence[int] | Tensor) -> Tensor:
+def _checked_ids(spec: ModelSpec, tokens: Sequence[int] | Tensor) -> Tensor:
     try:
-        ids = torch.as_tensor(given)
+        ids = torch.as_tensor(tokens)
     except (TypeError, ValueError, RuntimeError) as error:
         raise RequestError(f"token ids must be a flat list of whole numbers: {error}") from None
     whole = not (ids.dtype.is_floating_point or ids.dtype.is_complex or ids.dtype == torch.bool)

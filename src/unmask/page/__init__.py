@@ -1,7 +1,7 @@
-"""The page that plays a trace: one HTML file with style, script and traces inside."""
+"""An HTML page that plays traces: one file that contains its style, script and traces."""
 
 from pathlib import Path
 
-FOLDER = Path(__file__).parent  # the parts, which a server can serve as they lie there
+FOLDER = Path(__file__).parent  # the scripts and styles; a server can serve this folder
 
 __all__ = ["FOLDER"]

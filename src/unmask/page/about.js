@@ -1,4 +1,4 @@
-// What a run was: its rule, model and settings, what it cost and what it wrote.
+// A run: its rule, model, settings, cost and answer.
 
 import { element } from "./dom.js";
 import { ending } from "./states.js";
@@ -23,7 +23,7 @@ export class About {
     const cost = element("strong", { class: end || open ? "cost" : "cost cut-off" }, ending(trace));
     const text = end?.text;
     const answer =
-      text == null ? null : element("blockquote", { class: "answer" }, text || "(nothing)");
+      text == null ? null : element("blockquote", { class: "answer" }, text || "(empty)");
     this.root.replaceChildren(
       heading,
       element(
@@ -37,14 +37,14 @@ export class About {
   }
 }
 
-// The rule in its notation, a part at a time, so that it breaks between parts.
+// The rule as one element for each part, so that lines break between parts.
 function ruleOf(rule) {
   const parts = String(rule).split(" | ");
-  const told = parts.flatMap((part, index) => [index ? " | " : "", element("span", {}, part)]);
+  const spans = parts.flatMap((part, index) => [index ? " | " : "", element("span", {}, part)]);
   return element(
     "code",
     { class: "rule" },
-    told.filter((part) => part !== ""),
+    spans.filter((part) => part !== ""),
   );
 }
 
@@ -63,7 +63,7 @@ function factsOf(trace) {
     ["seed", String(header.seed)],
     ...(sampling.temperature ? [["temperature", String(sampling.temperature)]] : []),
     ...(sampling.temperature && sampling.top_p < 1 ? [["top-p", String(sampling.top_p)]] : []),
-    ...(settings.steps ? [["steps", `within ${settings.steps}`]] : []),
+    ...(settings.steps ? [["steps", `at most ${settings.steps}`]] : []),
     ...(model?.cache && model.cache !== "none" ? [["cache", String(model.cache)]] : []),
     ...(model?.guidance ? [["guidance", String(model.guidance)]] : []),
     ["file", trace.name],

@@ -1,4 +1,4 @@
-// The page: opens the traces inside it, or files that are dropped on it.
+// The page: opens the traces inside it, or files that the reader drops or chooses.
 
 import { unbase64 } from "./columns.js";
 import { element } from "./dom.js";
@@ -19,7 +19,7 @@ async function open(files) {
       wrong.push(error.message);
     }
   }
-  if (files.length > 2) wrong.push("Two traces at most; the others were left out.");
+  if (files.length > 2) wrong.push("The page shows two traces at most; the other files were ignored.");
   byId("trouble").replaceChildren(...wrong.map((line) => element("p", {}, line)));
   byId("trouble").hidden = !wrong.length;
   if (!traces.length) return;
@@ -40,9 +40,9 @@ function opened(list) {
 }
 
 function embedded() {
-  const found = [...document.querySelectorAll("script.trace")];
+  const scripts = [...document.querySelectorAll("script.trace")];
   return open(
-    found.map((script) => ({
+    scripts.map((script) => ({
       name: script.dataset.name,
       bytes: async () => unbase64(script.textContent.trim()),
     })),

@@ -1,7 +1,7 @@
-"""One HTML file from the page's parts and traces: style, script and data inside, no network.
+"""Builds the page: one HTML file with style, script and traces, which loads nothing.
 
-The scripts are ES modules that import one another by path, so that a server can serve them as they
-lie here. Inside one file there are no paths: `script` joins them in the order of their imports.
+The scripts are ES modules that import one another by path, and a server can serve them unchanged.
+One file has no paths, so `script` joins the modules in the order of their imports.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 
 from unmask.errors import RequestError
 
-FORMAT = 1  # of the traces that the page reads, as unmask.trace.recording.codec has it
+FORMAT = 1  # the format of the traces that the page reads: that of trace.recording.codec
 GZIP = 31  # zlib's window bits for a gzip stream
 GENERATOR = '<meta name="generator" content="unmask page">'
 _IMPORT = re.compile(r'^import \{[^}]*\} from "\./(\w+\.js)";\n', re.MULTILINE)
@@ -28,14 +28,14 @@ _EXPORT = re.compile(r"^export (?:async )?(?:function|class|const) (\w+)", re.MU
 
 @dataclass(frozen=True)
 class TraceFile:
-    """The bytes of a trace, and the name it had."""
+    """The name and the bytes of a trace file."""
 
     name: str
     data: bytes
 
     @classmethod
     def read(cls, path: Path) -> TraceFile:
-        """A file that begins as a trace does; how it ends is the page's to say."""
+        """Read a trace file and check it; it may be cut off."""
         try:
             data = path.read_bytes()
         except OSError as error:
@@ -45,39 +45,39 @@ class TraceFile:
 
 
 def _check(data: bytes, name: str) -> None:
-    """Raise unless all lines that can be read are a trace's; torch is not needed for that."""
-    wrong = f"{name} is no trace; make one with 'unmask run ... --trace FILE'"
+    """Raise an error if the readable lines are not those of a trace. Needs no torch."""
+    wrong = f"{name} is not a trace; make one with 'unmask run ... --trace FILE'"
     if data[:2] != b"\x1f\x8b":
         raise RequestError(wrong)
     try:
         records = [json.loads(line) for line in _unpacked(data).split(b"\n")[:-1]]
     except ValueError:
-        raise RequestError(f"{name} is damaged: a line is no JSON") from None
+        raise RequestError(f"{name} is damaged: a line is not JSON") from None
     if not records or not isinstance(records[0], dict) or "trace" not in records[0]:
         raise RequestError(wrong)
     if records[0]["trace"] != FORMAT:
-        found = records[0]["trace"]
-        raise RequestError(f"{name} is a trace of format {found}; the page reads format {FORMAT}")
+        number = records[0]["trace"]
+        raise RequestError(f"{name} is a trace of format {number}; the page reads format {FORMAT}")
 
 
 def _unpacked(data: bytes) -> bytes:
-    """As much of a gzip stream as can be read; the page reads the same."""
-    reader, found = zlib.decompressobj(GZIP), []
+    """The readable content of a gzip stream, as the page reads it."""
+    reader, pieces = zlib.decompressobj(GZIP), []
     for begin in range(0, len(data), 4096):
         try:
-            found.append(reader.decompress(data[begin : begin + 4096]))
+            pieces.append(reader.decompress(data[begin : begin + 4096]))
         except zlib.error:
             break
-    return b"".join(found)
+    return b"".join(pieces)
 
 
 def source(name: str) -> str:
-    """One of the page's files."""
+    """The text of one of the page's files."""
     return files("unmask.page").joinpath(name).read_text(encoding="utf-8")
 
 
 def script(*entries: str) -> str:
-    """Modules and all that they import as one module, imported ones first."""
+    """Some modules and all modules that they import, joined into one module."""
     order: dict[str, str] = {}
 
     def add(name: str) -> None:
@@ -93,7 +93,7 @@ def script(*entries: str) -> str:
 
 
 def _scoped(name: str, text: str) -> str:
-    """A module as a function that gives what it exports, so that its other names stay its own."""
+    """A module as a function that returns its exports, so that its other names stay private."""
     exports = ", ".join(_EXPORT.findall(text))
     body = f"{_EXPORT.sub(_kept, text)}return {{ {exports} }};"
     return f"// {name}\nconst {{ {exports} }} = (() => {{\n{body}\n}})();\n"
@@ -104,7 +104,7 @@ def _kept(export: re.Match[str]) -> str:
 
 
 def page(traces: Sequence[TraceFile] = ()) -> str:
-    """The page with up to two traces inside; without any it asks for files."""
+    """The page with up to two traces; without traces it asks for files."""
     style, code = f"\n{source('page.css')}", f"\n{script('app.js')}"
     policy = (
         f"default-src 'none'; script-src '{_hash(code)}'; style-src '{_hash(style)}'; "
@@ -122,24 +122,26 @@ def page(traces: Sequence[TraceFile] = ()) -> str:
 
 
 def _hash(text: str) -> str:
-    """What a Content-Security-Policy allows this text by."""
+    """The hash of a text for a Content-Security-Policy."""
     return f"sha256-{base64.b64encode(sha256(text.encode()).digest()).decode()}"
 
 
 def _embedded(trace: TraceFile) -> str:
-    """A trace as data: no character of base64 can end the element."""
+    """A trace as a script element with base64 data, which cannot end the element."""
     data = base64.b64encode(trace.data).decode("ascii")
     name = escape(trace.name, quote=True)
     return f'<script type="text/plain" class="trace" data-name="{name}">{data}</script>'
 
 
 def write(page_text: str, path: Path) -> None:
-    """Write a page; what is there already is only replaced if it is one of ours."""
+    """Write a page. An existing file is replaced only if it is a page of unmask."""
     try:
         if path.is_file() and path.stat().st_size:
             with path.open("rb") as old:
                 if GENERATOR.encode() not in old.read(4096):
-                    raise RequestError(f"{path} exists and is no page of unmask; give another -o")
+                    raise RequestError(
+                        f"{path} exists and is not a page of unmask; give another -o"
+                    )
         path.write_text(page_text, encoding="utf-8")
     except OSError as error:
         raise RequestError(f"{path} cannot be written: {error.strerror}") from None

@@ -1,4 +1,4 @@
-// The canvas: every position as a chip that can be hovered, tapped and walked through by keyboard.
+// The canvas: a chip for every position, for pointer, touch and keyboard.
 
 import { element, setAttribute } from "./dom.js";
 import { level } from "./modes.js";
@@ -6,7 +6,7 @@ import { sentence, stateAt } from "./states.js";
 import { number, quoted, shown } from "./words.js";
 
 export class CanvasView {
-  // choose(position): clicked or focused; hover(position or null): under the pointer.
+  // choose(position): called on click or focus; hover(position or null): called by the pointer.
   constructor(root, { choose = () => {}, hover = () => {} } = {}) {
     this.chips = [];
     this.chosen = null;
@@ -43,7 +43,7 @@ export class CanvasView {
     }
   }
 
-  // Exactly one chip can be reached with Tab; `focus` moves there.
+  // Selects a chip, the only one that Tab reaches; with `focus` it gets the focus.
   choose(position, focus = false) {
     const old = this.chips[this.chosen ?? this.trace.start];
     if (old) old.choose(false, true);
@@ -87,7 +87,7 @@ class Chip {
   show(trace, state, look, more) {
     const guess = state.kind === "waiting" ? state.step.token(state.place) : null;
     const value = look.mode.of(state);
-    const told = Number.isNaN(value) ? "" : look.mode.format(value);
+    const text = Number.isNaN(value) ? "" : look.mode.format(value);
     const part = Number.isNaN(value) ? -1 : look.mode.fraction(value, look.extent);
     const marks = marksOf(state, more, trace);
     const key = [
@@ -96,7 +96,7 @@ class Chip {
       state.now,
       guess,
       look.ghosts,
-      told,
+      text,
       part,
       marks,
       look.numbers,
@@ -111,8 +111,8 @@ class Chip {
     setAttribute(node, "data-now", state.now ? "yes" : null);
     setAttribute(node, "data-level", part < 0 ? null : String(level(part)));
     setAttribute(node, "data-marks", marks || null);
-    setAttribute(node, "data-number", look.numbers ? told || "–" : null);
-    setAttribute(node, "aria-label", labelOf(trace, this.position, more, guess, look, told));
+    setAttribute(node, "data-number", look.numbers ? text || "–" : null);
+    setAttribute(node, "aria-label", labelOf(trace, this.position, more, guess, look, text));
   }
 
   write(trace, state, guess, look) {
@@ -133,7 +133,7 @@ class Chip {
 
 const BLANK = { gap: false, text: "··", breaks: 0, indent: 0 };
 
-// Signs at a chip's corner; the legend says what they are.
+// The signs at the corner of a chip; the legend explains them.
 function marksOf(state, { plain, differs }, trace) {
   const signs = [];
   if (state.now && state.kind === "committed") signs.push("●");
@@ -144,14 +144,14 @@ function marksOf(state, { plain, differs }, trace) {
   return signs.join("");
 }
 
-function labelOf(trace, position, { plain, differs, time }, guess, look, told) {
+function labelOf(trace, position, { plain, differs, time }, guess, look, text) {
   const parts = [`position ${position}`];
   const token = trace.tokenAfter(position, time);
   if (guess != null) parts.push(`mask, best guess ${quoted(trace, guess)}`);
   else parts.push(quoted(trace, token));
   parts.push(sentence(trace, position, time));
-  if (told) parts.push(`${look.mode.title} ${told}.`);
-  if (plain) parts.push("With lam 0 the rule would commit it in this step.");
-  if (differs) parts.push("The other run ends with another token here.");
+  if (text) parts.push(`${look.mode.title} ${text}.`);
+  if (plain) parts.push("At lam 0 the rule would commit it in this step.");
+  if (differs) parts.push("The other run has another token here at the end.");
   return parts.join(", ");
 }

@@ -1,4 +1,4 @@
-// One position over time: its confidence, its score, its instability, and when it was committed.
+// The chart of one position over the steps: confidence, score, instability and commitment.
 
 import { drawing, element } from "./dom.js";
 import {
@@ -16,7 +16,7 @@ import {
 import { label, number, quoted } from "./words.js";
 
 export class Chart {
-  // pick(time): the reader wants to see that step.
+  // pick(time): called when the reader clicks on a step.
   constructor(root, { pick = () => {} } = {}) {
     this.root = root;
     this.pick = pick;
@@ -26,7 +26,7 @@ export class Chart {
     this.table = element("div", { class: "scroll", role: "region", tabindex: 0 });
     this.table.setAttribute("aria-label", "The chart as a table");
     this.more = element("details", {}, element("summary", {}, "As a table"), this.table);
-    this.more.addEventListener("toggle", () => this.tell());
+    this.more.addEventListener("toggle", () => this.fillTable());
     root.append(this.key, this.box, this.more);
     new ResizeObserver(() => this.draw()).observe(this.box);
     this.box.addEventListener("click", (event) => this.clicked(event));
@@ -43,7 +43,7 @@ export class Chart {
     this.shown = { trace, time, position, count: trace.steps.length };
     this.points = position == null ? [] : pointsOf(trace, position);
     this.draw();
-    this.tell();
+    this.fillTable();
   }
 
   draw() {
@@ -93,8 +93,8 @@ export class Chart {
     this.pick(this.scale.step(event.clientX - left));
   }
 
-  // The same numbers in rows, made only when they are wanted.
-  tell() {
+  // The numbers as a table, made when the reader opens it.
+  fillTable() {
     if (!this.more.open || !this.shown) return;
     const head = ["step", "guess", "confidence", "D", "score", "rank"];
     const cells = (names, tag) =>
@@ -102,7 +102,7 @@ export class Chart {
     const rows = this.points.map((point) => {
       const { trace } = this.shown;
       const guess = label(trace, point.token);
-      const found = [
+      const numbers = [
         guess,
         number(point.confidence),
         number(point.instability),
@@ -113,7 +113,7 @@ export class Chart {
         "tr",
         {},
         element("th", { scope: "row" }, `${point.number}`),
-        cells(found, "td"),
+        cells(numbers, "td"),
       );
     });
     const table = element(
@@ -126,14 +126,14 @@ export class Chart {
   }
 }
 
-// What a position was in every step that had it as a candidate.
+// The numbers of a position in every step in which it was a candidate.
 function pointsOf(trace, position) {
-  const found = [];
+  const points = [];
   for (const step of trace.steps) {
     const place = step.place(position);
     if (place < 0) continue;
     const value = step.value(place);
-    found.push({
+    points.push({
       number: step.number,
       token: step.token(place),
       confidence: step.confidence(place),
@@ -144,7 +144,7 @@ function pointsOf(trace, position) {
       rank: step.rank(place),
     });
   }
-  return found;
+  return points;
 }
 
 function keys(points, scale) {

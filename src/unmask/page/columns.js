@@ -1,4 +1,4 @@
-// How a trace packs numbers: base64 of columns in 16, 24 or 32 bits, and rows of flags.
+// Decodes the columns of a trace: base64 of numbers in 16, 24 or 32 bits, and rows of flags.
 
 const WIDTH = { u16: 2, u24: 3, u32: 4, f16: 2 };
 
@@ -11,7 +11,7 @@ export function unbase64(text) {
   return bytes;
 }
 
-// A float of 16 bits: 5 of exponent, 10 of fraction.
+// Decodes a float of 16 bits: 5 for the exponent, 10 for the fraction.
 export function half(bits) {
   const sign = bits & 0x8000 ? -1 : 1;
   const exponent = (bits >> 10) & 0x1f;
@@ -21,18 +21,18 @@ export function half(bits) {
   return sign * (1 + fraction / 1024) * 2 ** (exponent - 15);
 }
 
-// The indices of the flags that are set; eight to a byte, the first in the lowest bit.
+// The indices of the flags that are set; eight flags in a byte, lowest bit first.
 export function indices(text, count) {
   const bytes = unbase64(text);
   if (bytes.length * 8 < count) throw new TraceError("a row of flags is cut off");
-  const found = [];
-  for (let i = 0; i < count; i += 1) if ((bytes[i >> 3] >> (i & 7)) & 1) found.push(i);
-  return Int32Array.from(found);
+  const set = [];
+  for (let i = 0; i < count; i += 1) if ((bytes[i >> 3] >> (i & 7)) & 1) set.push(i);
+  return Int32Array.from(set);
 }
 
-// Columns that lie one after another; a number is read where it is asked for.
+// The columns of one step. The bytes are decoded when the first number is read.
 export class Columns {
-  // names: such as "token:u24"; same: columns that are left out, and which ones they repeat.
+  // names: such as "token:u24"; same: columns that are left out -> the columns they equal.
   constructor(names, same, text, count) {
     this.count = count;
     this.same = same;
@@ -42,12 +42,12 @@ export class Columns {
     for (const written of names) {
       const cut = written.lastIndexOf(":");
       const kind = written.slice(cut + 1);
-      if (!(kind in WIDTH)) throw new TraceError(`a column ${written} of a kind that is not known`);
+      if (!(kind in WIDTH)) throw new TraceError(`column ${written} has an unknown type`);
       this.begin.set(written.slice(0, cut), [end, kind]);
       end += WIDTH[kind] * count;
     }
     const padding = text.endsWith("==") ? 2 : text.endsWith("=") ? 1 : 0;
-    if ((text.length / 4) * 3 - padding < end) throw new TraceError("its columns are cut off");
+    if ((text.length / 4) * 3 - padding < end) throw new TraceError("the columns are cut off");
   }
 
   get bytes() {
@@ -70,9 +70,9 @@ export class Columns {
   }
 
   raw(name, place) {
-    const found = this.begin.get(name);
-    if (!found) throw new TraceError(`it has no column ${name}`);
-    const [begin, kind] = found;
+    const column = this.begin.get(name);
+    if (!column) throw new TraceError(`there is no column ${name}`);
+    const [begin, kind] = column;
     const bytes = this.bytes;
     const at = begin + WIDTH[kind] * place;
     const low = bytes[at] | (bytes[at + 1] << 8);

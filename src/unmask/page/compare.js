@@ -1,11 +1,11 @@
-// Two runs: where they first part, and which positions end differently. Positions are counted from
-// the first mask of each, so that prompts of unequal length can be compared too.
+// Compares two runs: their first different step, and the positions with different tokens at the end.
+// Positions are matched from the first mask on, so the prompts may differ in length.
 
 export class Comparison {
   constructor(first, second) {
     this.traces = [first, second];
     const [a, b] = this.traces;
-    this.shift = b.start - a.start; // a position of the first plus this is one of the second
+    this.shift = b.start - a.start; // position in the second run minus position in the first
     this.words =
       a.header.spec.vocab_size !== b.header.spec.vocab_size ||
       a.header.spec.mask_id !== b.header.spec.mask_id;
@@ -13,11 +13,11 @@ export class Comparison {
     this.differing = this.endings();
   }
 
-  // The position in the other run that stands at the same place, or null.
+  // The matching position in the other run, or null.
   across(position, from, to) {
     if (position == null || from === to) return position;
-    const found = position + (to > from ? this.shift : -this.shift);
-    return found >= 0 && found < this.traces[to].canvas.length ? found : null;
+    const other = position + (to > from ? this.shift : -this.shift);
+    return other >= 0 && other < this.traces[to].canvas.length ? other : null;
   }
 
   token(which, token) {
@@ -26,8 +26,8 @@ export class Comparison {
     return token === trace.eosId ? "EOS" : trace.word(token);
   }
 
-  // What a step did, as text that can be compared.
-  deeds(which, number) {
+  // The writes and revocations of a step, as a text to compare.
+  changes(which, number) {
     const step = this.traces[which].steps[number - 1];
     if (!step) return null;
     const start = this.traces[which].start;
@@ -39,19 +39,19 @@ export class Comparison {
     return JSON.stringify([writes.sort(order), step.revoked.map((at) => at - start)]);
   }
 
-  // The number of the first step that does not do the same in both, or null.
+  // The number of the first step that differs, or null.
   firstDifference() {
     const most = Math.max(...this.traces.map((trace) => trace.steps.length));
     for (let number = 1; number <= most; number += 1) {
-      if (this.deeds(0, number) !== this.deeds(1, number)) return number;
+      if (this.changes(0, number) !== this.changes(1, number)) return number;
     }
     return null;
   }
 
-  // For each run the positions of the answer whose last token is another one in the other run.
+  // For each run, the positions of the answer whose final token differs.
   endings() {
     const [a, b] = this.traces;
-    const found = [new Set(), new Set()];
+    const positions = [new Set(), new Set()];
     const after = (which, position) => {
       const trace = this.traces[which];
       return position >= trace.start && position < trace.canvas.length
@@ -62,35 +62,35 @@ export class Comparison {
     for (let place = 0; place < most; place += 1) {
       const [left, right] = [after(0, a.start + place), after(1, b.start + place)];
       if (left === right) continue;
-      if (left !== null) found[0].add(a.start + place);
-      if (right !== null) found[1].add(b.start + place);
+      if (left !== null) positions[0].add(a.start + place);
+      if (right !== null) positions[1].add(b.start + place);
     }
-    return found;
+    return positions;
   }
 
-  // What a reader must know before comparing, as sentences.
+  // Sentences on differences of the prompts, lengths or models.
   get caveats() {
     const [a, b] = this.traces;
-    const said = [];
+    const sentences = [];
     const prompt = (trace) =>
       JSON.stringify([...trace.canvas.subarray(0, trace.start)].map((token) => trace.word(token)));
     if (prompt(a) !== prompt(b))
-      said.push("The prompts differ; positions are matched from the first mask on.");
+      sentences.push("The prompts differ; positions are matched from the first mask on.");
     const lengths = [a.canvas.length - a.start, b.canvas.length - b.start];
     if (lengths[0] !== lengths[1])
-      said.push(
+      sentences.push(
         `The canvases differ in length: ${lengths[0]} and ${lengths[1]} positions from the first mask on.`,
       );
-    if (a.header.model?.name !== b.header.model?.name) said.push("The models differ.");
-    return said;
+    if (a.header.model?.name !== b.header.model?.name) sentences.push("The models differ.");
+    return sentences;
   }
 
   get summary() {
     const count = Math.max(this.differing[0].size, this.differing[1].size);
-    if (this.difference === null) return "Both runs do the same in every step.";
+    if (this.difference === null) return "Both runs are the same in every step.";
     const endings = count
-      ? `${count} of their positions end with another token`
-      : "they end with the same tokens";
+      ? `at the end ${count} of their positions have different tokens`
+      : "at the end they have the same tokens";
     return `The runs first differ in step ${this.difference}; ${endings}.`;
   }
 }

@@ -1,4 +1,4 @@
-// The numbers of one position at one step, and what else the model might have said there.
+// The numbers of one position in one step, and its likeliest tokens.
 
 import { element } from "./dom.js";
 import { lastSeen, sentence, stateAt } from "./states.js";
@@ -20,7 +20,7 @@ export class Details {
     for (const part of [this.numbers, this.bars, this.heading, this.source]) part.hidden = !known;
     if (!known) {
       this.title.textContent = "No token chosen";
-      this.sentence.textContent = "Hover, tap or walk with ↑ and ↓ to see a token’s numbers.";
+      this.sentence.textContent = "Hover over a token, tap it, or press ↑ and ↓ to see its numbers.";
       return;
     }
     const state = stateAt(trace, position, time);
@@ -32,18 +32,18 @@ export class Details {
     const step = state.step ?? lastSeen(trace, position, time);
     this.source.hidden = !step || step.number === time;
     if (step)
-      this.source.textContent = `Numbers of step ${step.number}, the last that had it as a candidate:`;
+      this.source.textContent = `Numbers of step ${step.number}, the last step in which it was a candidate:`;
     this.numbers.hidden = this.bars.hidden = this.heading.hidden = !step;
-    if (step) this.tell(trace, step.cell(step.place(position)), step, token);
+    if (step) this.showNumbers(trace, step.cell(step.place(position)), step, token);
   }
 
-  tell(trace, cell, step, token) {
+  showNumbers(trace, cell, step, token) {
     const moved = Number.isNaN(cell.instability)
-      ? "no history yet"
+      ? "no earlier step"
       : `${number(cell.instability)} nats`;
     const base = step.logarithmic ? Math.exp(cell.base) : cell.base;
     const rows = [
-      ...(cell.token === token ? [] : [["guess", "Guess then", quoted(trace, cell.token)]]),
+      ...(cell.token === token ? [] : [["guess", "Guess in that step", quoted(trace, cell.token)]]),
       ["confidence", "Confidence", number(cell.confidence)],
       ["margin", "Margin", number(cell.margin)],
       ["entropy", "Entropy", `${number(cell.entropy)} nats`],
@@ -76,7 +76,7 @@ export class Details {
   }
 }
 
-// One line with the most important of it, for where there is no room.
+// One line with the main numbers, for small screens.
 export function brief(trace, time, position) {
   if (position == null || position >= trace.canvas.length) return "";
   const state = stateAt(trace, position, time);

@@ -1,4 +1,4 @@
-// Making elements. Text from a trace goes in as text nodes, never as markup.
+// Makes elements. Text of a trace becomes text nodes, never markup.
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -21,7 +21,7 @@ function filled(node, attributes, children) {
   return node;
 }
 
-// Sets an attribute only where it changes, so that nothing is laid out again for nothing.
+// Sets an attribute only if it changes, which avoids layout work.
 export function setAttribute(node, name, value) {
   if (value == null) {
     if (node.hasAttribute(name)) node.removeAttribute(name);

@@ -1,18 +1,18 @@
-// What the colours and signs of the canvas mean, and how to choose others.
+// The meaning of the colours and signs of the canvas, and the controls to choose them.
 
 import { element } from "./dom.js";
 import { LEVELS, MODES } from "./modes.js";
 
 const SIGNS = [
   ["●", "committed in this step"],
-  ["○", "would be at λ = 0"],
+  ["○", "λ = 0 would commit it"],
   ["↺", "taken back"],
-  ["⇥", "by the EOS policy"],
-  ["≠", "ends differently"],
+  ["⇥", "written by the EOS policy"],
+  ["≠", "other token in the other run"],
 ];
 
 export class Legend {
-  // change({ mode, ghosts, numbers }): the reader wants another look.
+  // change({ mode, ghosts, numbers }): called when the reader chooses other settings.
   constructor(root, { change = () => {} } = {}) {
     this.look = { mode: MODES[0], ghosts: true, numbers: false };
     this.change = change;
@@ -65,7 +65,7 @@ export class Legend {
     return true;
   }
 
-  // Which signs can occur depends on the runs.
+  // Shows the scale, and the signs that occur in the runs.
   show(extent, traces) {
     const { mode } = this.look;
     this.ticks.replaceChildren(...mode.ticks(extent).map((tick) => element("span", {}, tick)));

@@ -1,4 +1,4 @@
-// What colours mean: each mode gives a candidate a number, and the number a place on the scale.
+// Colour scales: each mode maps a position to a number and the number to a colour.
 
 import { number } from "./words.js";
 
@@ -10,7 +10,7 @@ export const MODES = [
   {
     name: "confidence",
     title: "Confidence",
-    hint: "probability of the likeliest token; of a committed one, when it was committed",
+    hint: "probability of the likeliest token; for a committed token, in the step that committed it",
     of: ({ step, place }) => (step ? step.confidence(place) : NaN),
     fraction: share,
     ticks: () => ["0", "0.25", "0.5", "0.75", "1"],
@@ -37,7 +37,7 @@ export const MODES = [
   {
     name: "score",
     title: "Rule score",
-    hint: "what the rule ranked by, after SWD, in the score's own unit",
+    hint: "the score that ranks candidates, after SWD, in its own unit",
     of: ({ step, place }) => (step ? step.value(place) : NaN),
     fraction: (x, { low, high }) => share((x - low) / (high - low || 1)),
     ticks: ({ low, high }) => {
@@ -52,7 +52,7 @@ export function level(fraction) {
   return Math.min(LEVELS - 1, Math.floor(fraction * LEVELS));
 }
 
-// What the scales of all runs on the page have in common.
+// The common ranges of the scales for all runs of the page.
 export function extent(traces) {
   const ranges = traces.map(scoreRange);
   return {
@@ -62,21 +62,21 @@ export function extent(traces) {
   };
 }
 
-const RANGES = new WeakMap(); // trace -> how many steps were looked at, and what was found
+const RANGES = new WeakMap(); // trace -> the number of steps read, and their range
 
-// Probabilities go from 0 to 1; other scores from the least to the greatest seen before SWD.
+// The range of the scores: 0 to 1 for probabilities, else the range of the scores before SWD.
 function scoreRange(trace) {
   if (trace.steps[0]?.logarithmic ?? true) return [0, 1];
-  const found = RANGES.get(trace) ?? { seen: 0, low: Infinity, high: -Infinity };
-  for (; found.seen < trace.steps.length; found.seen += 1) {
-    const { columns, count } = trace.steps[found.seen];
+  const range = RANGES.get(trace) ?? { count: 0, low: Infinity, high: -Infinity };
+  for (; range.count < trace.steps.length; range.count += 1) {
+    const { columns, count } = trace.steps[range.count];
     for (let place = 0; place < count; place += 1) {
       const base = columns.read("base", place);
       if (!Number.isFinite(base)) continue;
-      found.low = Math.min(found.low, base);
-      found.high = Math.max(found.high, base);
+      range.low = Math.min(range.low, base);
+      range.high = Math.max(range.high, base);
     }
   }
-  RANGES.set(trace, found);
-  return found.low < Infinity ? [found.low, found.high] : [0, 1];
+  RANGES.set(trace, range);
+  return range.low < Infinity ? [range.low, range.high] : [0, 1];
 }

@@ -1,11 +1,11 @@
-// The player: at which step we are, and the controls that change it.
+// The player: the current step, and the controls that change it.
 
 import { element, icon, setAttribute } from "./dom.js";
 
-const SPEEDS = [0.5, 1, 2, 4, 8, 16, 30]; // steps a second
+const SPEEDS = [0.5, 1, 2, 4, 8, 16, 30]; // steps per second
 
 export class Player {
-  // change(time, playing): the reader is at another step, or began or ceased to play.
+  // change(time, playing): called when the step changes, or playing starts or stops.
   constructor(root, { change = () => {} } = {}) {
     this.change = change;
     this.time = 0;
@@ -35,7 +35,7 @@ export class Player {
     this.rate = element(
       "select",
       {
-        "aria-label": "Speed, steps a second",
+        "aria-label": "Speed, steps per second",
         onchange: () => this.setSpeed(Number(this.rate.value)),
       },
       speeds,
@@ -59,7 +59,7 @@ export class Player {
     return this.timer !== null;
   }
 
-  // A new run of so many steps, from the start or at its end.
+  // Opens a run with `count` steps at step `time`.
   open(count, time = 0) {
     this.pause();
     this.count = count;
@@ -68,7 +68,7 @@ export class Player {
     this.change(this.time, false);
   }
 
-  // More steps have arrived; who is at the end stays there.
+  // Sets a new number of steps. A reader at the end stays at the end.
   extend(count) {
     const following = this.time === this.count && !this.playing;
     this.count = count;
@@ -118,7 +118,7 @@ export class Player {
     this.move(this.time + 1);
   }
 
-  // A sign above the slider at a step worth seeing, or none.
+  // Shows a mark above the slider at a step, or none.
   mark(time, text = "") {
     setAttribute(this.slide, "data-mark", time == null ? null : text);
     this.slide.style.setProperty("--mark", this.count ? (time ?? 0) / this.count : 0);
@@ -132,8 +132,8 @@ export class Player {
   render() {
     this.slider.max = String(this.count);
     this.slider.value = String(this.time);
-    const told = this.time ? `step ${this.time} of ${this.count}` : `start, ${this.count} steps`;
-    this.slider.setAttribute("aria-valuetext", told);
+    const text = this.time ? `step ${this.time} of ${this.count}` : `start, ${this.count} steps`;
+    this.slider.setAttribute("aria-valuetext", text);
     this.label.textContent = `${this.time} / ${this.count}`;
     const name = this.playing ? "pause" : "play";
     if (this.play_button.dataset.act === name) return;
@@ -144,7 +144,7 @@ export class Player {
     this.play_button.replaceChildren(icon(name));
   }
 
-  // What the keys mean; true if one was meant for us.
+  // Handles a key; returns whether it is a key of the player.
   key(name) {
     if (name === " ") this.toggle();
     else if (name === "ArrowLeft") this.go(this.time - 1);

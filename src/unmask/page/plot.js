@@ -1,12 +1,12 @@
-// The drawing of a chart: scales, lines, areas and marks as SVG.
+// Draws a chart as SVG: scales, lines, areas and marks.
 
 import { drawing } from "./dom.js";
 import { label } from "./words.js";
 
 export const TOP = 18;
 const LEFT = 34;
-export const HEIGHT = 150; // of the plot itself
-export const LANE = 22; // of the guesses below it
+export const HEIGHT = 150; // of the plot
+export const LANE = 22; // height of the guesses below the plot
 
 export class Scale {
   constructor(width, count, points) {
@@ -37,25 +37,25 @@ function nice(x) {
 }
 
 export function axes(scale) {
-  const found = [];
+  const nodes = [];
   const { width, right, most } = scale;
   for (const share of [0, 0.5, 1]) {
     const y = scale.y(share);
-    found.push(drawing("line", { class: "grid", x1: LEFT, x2: width - right, y1: y, y2: y }));
-    found.push(drawing("text", { x: LEFT - 6, y: y + 4, "text-anchor": "end" }, `${share}`));
-    const told = String(Number((share * most).toPrecision(2)));
-    found.push(drawing("text", { class: "faint", x: width - right + 6, y: y + 4 }, told));
+    nodes.push(drawing("line", { class: "grid", x1: LEFT, x2: width - right, y1: y, y2: y }));
+    nodes.push(drawing("text", { x: LEFT - 6, y: y + 4, "text-anchor": "end" }, `${share}`));
+    const moved = String(Number((share * most).toPrecision(2)));
+    nodes.push(drawing("text", { class: "faint", x: width - right + 6, y: y + 4 }, moved));
   }
   const bottom = TOP + HEIGHT + LANE + 24;
-  found.push(drawing("text", { class: "faint", x: 0, y: bottom }, "step"));
+  nodes.push(drawing("text", { class: "faint", x: 0, y: bottom }, "step"));
   const room = Math.max(1, Math.floor((width - LEFT - right) / 44));
   const every = stride(scale.count, room);
   for (let step = every === 1 ? 1 : every; step <= scale.count; step += every) {
-    found.push(
+    nodes.push(
       drawing("text", { x: scale.x(step), y: bottom, "text-anchor": "middle" }, `${step}`),
     );
   }
-  return found;
+  return nodes;
 }
 
 function stride(count, room) {
@@ -64,7 +64,7 @@ function stride(count, room) {
   }
 }
 
-// An area for each run of steps with a history.
+// An area for each run of steps with a known D.
 export function instability(scale, points) {
   return stretches(points, (point) => !Number.isNaN(point.instability)).map((run) => {
     const at = (point) =>
@@ -90,7 +90,7 @@ export function line(scale, points, name) {
   return drawing("path", { class: `line ${name}`, d });
 }
 
-// Dots while there is room for them, so that single steps can be told apart.
+// A dot for each step, if there is room.
 export function dots(scale, points) {
   if (scale.count > (scale.width - LEFT) / 10) return [];
   return points.map((p) =>
@@ -98,18 +98,18 @@ export function dots(scale, points) {
   );
 }
 
-// Runs of consecutive steps whose points are wanted.
+// The wanted points, grouped by consecutive steps.
 function stretches(points, wanted) {
-  const found = [];
+  const runs = [];
   let before = null;
   for (const point of points) {
     if (wanted(point)) {
-      if (before === null || point.number !== before + 1) found.push([]);
-      found[found.length - 1].push(point);
+      if (before === null || point.number !== before + 1) runs.push([]);
+      runs[runs.length - 1].push(point);
       before = point.number;
     } else before = null;
   }
-  return found;
+  return runs;
 }
 
 const SIGNS = { committed: "●", filled: "⇥", revoked: "↺" };
@@ -123,7 +123,7 @@ export function moments(scale, events) {
   });
 }
 
-// Below the plot: which token was the best guess, and when it changed.
+// Below the plot: the best guess in each step.
 export function guesses(scale, points, trace) {
   const y = TOP + HEIGHT + 8;
   const half = (scale.width - LEFT - scale.right) / (scale.count - 1) / 2;
@@ -147,12 +147,12 @@ export function guesses(scale, points, trace) {
     };
     const full = label(trace, run.token);
     const room = Math.floor((size - 6) / 7.2);
-    const told = full.length <= room ? full : room >= 3 ? `${full.slice(0, room - 1)}…` : "";
+    const short = full.length <= room ? full : room >= 3 ? `${full.slice(0, room - 1)}…` : "";
     const text = drawing(
       "text",
       { class: "said", x: begin + size / 2, y: y + 13, "text-anchor": "middle" },
-      told,
+      short,
     );
-    return [drawing("rect", box, drawing("title", {}, full)), ...(told ? [text] : [])];
+    return [drawing("rect", box, drawing("title", {}, full)), ...(short ? [text] : [])];
   });
 }

@@ -1,4 +1,4 @@
-// The candidates of one step, the best first: who was committed, where the cut was, what SWD changed.
+// The candidates of one step by rank: which were committed, and what SWD changed.
 
 import { element } from "./dom.js";
 import { few, label, number, plural } from "./words.js";
@@ -63,7 +63,7 @@ export class Queue {
     const least = lastOf(queue, step) + 4;
     const shownRows = this.all ? queue : queue.slice(0, Math.max(FEW, Math.min(least, 40)));
     const cut = cutOf(queue, step);
-    const ready = step.ready.size < step.count ? `, ${step.ready.size} ready` : "";
+    const ready = step.ready.size < step.count ? `, ${step.ready.size} allowed` : "";
     this.about.textContent = `${plural(step.count, "candidate")}${ready}, ${step.committed.size} committed.`;
     this.effect.textContent = effectOf(step);
     this.table.classList.toggle("plain-rule", step.unweighted === null);
@@ -73,7 +73,7 @@ export class Queue {
     });
     this.body.replaceChildren(...rows);
     this.more.hidden = queue.length <= shownRows.length && !this.all;
-    this.more.textContent = this.all ? `The first ${FEW} only` : `All ${queue.length} candidates`;
+    this.more.textContent = this.all ? `Only the first ${FEW}` : `All ${queue.length} candidates`;
   }
 }
 
@@ -85,8 +85,8 @@ function rowOf(trace, step, place, chosen) {
   const words = [
     cell.chosen && "committed",
     plain && "committed at lam 0",
-    held && "held back by a limit",
-    !cell.ready && "not ready",
+    held && "removed by a limit",
+    !cell.ready && "not allowed yet",
   ];
   const title = words.filter(Boolean).join(", ");
   const tds = [
@@ -113,7 +113,7 @@ function rowOf(trace, step, place, chosen) {
   );
 }
 
-// How many of the best were committed, if they were exactly the best ones; else 0.
+// The number of committed candidates if they are the best ones, else 0.
 function cutOf(queue, step) {
   const taken = queue.filter((place) => step.committed.has(step.positions[place])).length;
   const prefix = queue.slice(0, taken).every((place) => step.committed.has(step.positions[place]));
@@ -140,14 +140,14 @@ const LIMITS = {
   klass: ["conf", "conf"],
 };
 
-// The knob that ends the selection, such as ["γ", "0.1"], read from the rule's own notation.
+// The knob of the selection, such as ["γ", "0.1"], read from the notation of the rule.
 export function limitOf(rule) {
   for (const [name, [sign, key]] of Object.entries(LIMITS)) {
-    const found = new RegExp(`(?:^|\\|)\\s*${name}(?:\\(([^)]*)\\))?\\s*(?:\\||$)`).exec(rule);
-    if (!found) continue;
-    const given = (found[1] ?? "").split(",").map((part) => part.trim());
-    const named = given.find((part) => part.startsWith(`${key}=`))?.slice(key.length + 1);
-    const first = given[0] && !given[0].includes("=") ? given[0] : null;
+    const match = new RegExp(`(?:^|\\|)\\s*${name}(?:\\(([^)]*)\\))?\\s*(?:\\||$)`).exec(rule);
+    if (!match) continue;
+    const values = (match[1] ?? "").split(",").map((part) => part.trim());
+    const named = values.find((part) => part.startsWith(`${key}=`))?.slice(key.length + 1);
+    const first = values[0] && !values[0].includes("=") ? values[0] : null;
     return [sign, named ?? first];
   }
   return null;
@@ -158,29 +158,29 @@ function gaugeOf(trace, step) {
   const limit = limitOf(trace.header.settings.rule);
   const knob = limit?.[1] ? `${limit[0]} = ${limit[1]}` : limit?.[0];
   if (spent !== undefined && limit) {
-    const more = next == null ? "" : `; one more would make it ${number(next)}`;
+    const more = next == null ? "" : `; with one more it would be ${number(next)}`;
     return `cut: ${spent == null ? "∞" : number(spent)} spent of ${knob}${more}`;
   }
   if (passing !== undefined && limit) {
     const score = best == null ? "" : `, best score ${number(best)}`;
     return passing
       ? `cut: ${passing} passed ${knob}`
-      : `cut: none passed ${knob}${score}: the best one`;
+      : `cut: none passed ${knob}${score}: only the best one`;
   }
-  if (wanted !== undefined) return `cut: the timetable asks for ${wanted}`;
+  if (wanted !== undefined) return `cut: the schedule commits ${wanted}`;
   return "cut";
 }
 
-// What SWD did in this step: both sets, and where they differ.
+// A sentence on what SWD changed in this step.
 function effectOf(step) {
   if (step.unweighted === null) return "";
   const plain = new Set(step.unweighted);
   const late = step.unweighted.filter((position) => !step.committed.has(position));
   const early = [...step.committed.keys()].filter((position) => !plain.has(position));
   if (!late.length && !early.length)
-    return "SWD changes nothing here: λ\u00a0=\u00a00 would commit the same.";
+    return "SWD changes nothing in this step: λ\u00a0=\u00a00 would commit the same.";
   const parts = [];
-  if (late.length) parts.push(`makes ${few(late, 6)} wait`);
-  if (early.length) parts.push(`commits ${few(early, 6)} instead`);
+  if (late.length) parts.push(`does not commit ${few(late, 6)}`);
+  if (early.length) parts.push(`commits ${few(early, 6)}`);
   return `SWD ${parts.join(" and ")} (λ\u00a0=\u00a00 would commit ${few(step.unweighted, 6) || "nothing"}).`;
 }

@@ -1,4 +1,4 @@
-// All that is shown of one run: what it was, its canvas, the chosen token, the queue.
+// The view of one run: its settings, canvas, chosen token, chart and queue.
 
 import { About } from "./about.js";
 import { CanvasView } from "./canvas.js";
@@ -8,14 +8,14 @@ import { element } from "./dom.js";
 import { Queue } from "./queue.js";
 
 export class RunView {
-  // top: where it says what the run was; act: choose(position), hover(position or null), pick(time).
+  // top: element for the settings; act: choose(position), hover(position or null), pick(time).
   constructor(top, root, trace, act, title = "") {
     this.trace = trace;
     this.title = title;
     const column = () => root.appendChild(element("div", { class: "column" }));
     const part = (parent, name, heading) => {
-      const called = title ? `${heading}, ${title}` : heading;
-      const section = element("section", { class: `part ${name}`, "aria-label": called });
+      const label = title ? `${heading}, ${title}` : heading;
+      const section = element("section", { class: `part ${name}`, "aria-label": label });
       if (name !== "about")
         section.append(element("h2", {}, title ? `${heading} ${title}` : heading));
       return parent.appendChild(section);
@@ -30,12 +30,12 @@ export class RunView {
     this.renew();
   }
 
-  // The trace has grown or ended.
+  // Call this after the trace has grown or ended.
   renew() {
     this.about.show(this.trace, this.title);
   }
 
-  // time may lie behind the end of this run: then it stays at its end.
+  // If `time` is after the end of this run, it shows the end.
   show(time, look, position) {
     const here = Math.min(time, this.trace.steps.length);
     this.canvas.show(here, look);

@@ -1,20 +1,20 @@
-// What every page around a viewer has: keys, a list of them, and dark or light.
+// The frame of a page with a viewer: keyboard, list of keys, dark or light theme.
 
 import { element } from "./dom.js";
 
 const KEYS = [
   [["space"], "play or pause"],
   [["←", "→"], "one step back or forward"],
-  [["Home", "End"], "before the first step, after the last"],
-  [["↑", "↓"], "the token before or after"],
-  [["c"], "colour by something else"],
-  [["g"], "guesses in the masks, or none"],
-  [["n"], "numbers on the tokens, or none"],
-  [["d"], "first difference of two runs"],
-  [["?"], "this list"],
+  [["Home", "End"], "go to the start or to the end"],
+  [["↑", "↓"], "previous or next token"],
+  [["c"], "next colour scale"],
+  [["g"], "show or hide guesses in the masks"],
+  [["n"], "show or hide numbers on the tokens"],
+  [["d"], "go to the first difference of two runs"],
+  [["?"], "show this list"],
 ];
 
-// Buttons `help` and `theme` are in the page; the viewer gets the keys that are not theirs.
+// `help` and `theme` are buttons of the page. The viewer gets all other keys.
 export function dress(viewer, help, theme) {
   const keys = listOfKeys();
   document.body.append(keys);
@@ -40,7 +40,7 @@ function turn() {
   document.documentElement.dataset.theme = now === "dark" ? "light" : "dark";
 }
 
-// Keys are ours unless a control needs them: a slider keeps its arrows, a field all of them.
+// Leaves a key to the control that needs it, such as a text field or a button.
 function pressed(event, viewer, keys) {
   if (event.ctrlKey || event.altKey || event.metaKey || keys.open) return;
   const { target } = event;

@@ -1,9 +1,9 @@
-// What a position is after so many steps, and how that is said.
+// The state of a position after a number of steps, and sentences about it.
 
 import { few, plural, quoted } from "./words.js";
 
-// kind: given (prompt), ahead (masked, no candidate in this step), waiting, committed, filled.
-// step and place: where its numbers are, null if it has none at this time.
+// kind: given (prompt), ahead (masked, not a candidate in this step), waiting, committed, filled.
+// step and place: the step and index of its numbers; step is null if it has none.
 export function stateAt(trace, position, time) {
   const event = trace.event(position, time);
   const step = time > 0 ? trace.steps[time - 1] : null;
@@ -39,36 +39,36 @@ export function sentence(trace, position, time) {
   const eos = trace.header.settings.eos;
   const taken = event?.kind === "revoked" ? `taken back in step ${event.number}` : "";
   const of = step ? `rank ${step.rank(place) + 1} of ${step.count}` : "";
-  if (kind === "given") return "Given: it was there before decoding began.";
+  if (kind === "given") return "Part of the prompt.";
   if (kind === "filled") return `Written by the EOS policy (${eos}) in step ${event.number}.`;
   if (kind === "committed") {
     return now ? `Committed in this step as ${of}.` : `Committed in step ${event.number} as ${of}.`;
   }
-  if (now) return "Taken back in this step: its distribution has moved since it was committed.";
+  if (now) return "Taken back in this step: its distribution changed after the commitment.";
   const again = taken ? `, ${taken}` : "";
-  if (kind === "waiting") return `Waiting: ${of}${again}.`;
-  if (time === 0) return "Masked: no forward pass has been made.";
+  if (kind === "waiting") return `Not committed: ${of}${again}.`;
+  if (time === 0) return "Masked: decoding has not started.";
   const { start, stop } = trace.steps[time - 1];
   if (position >= stop) return `Masked${again}: its block comes after ${start}–${stop - 1}.`;
-  return `Masked${again}: no candidate in this step.`;
+  return `Masked${again}: not a candidate in this step.`;
 }
 
-// One sentence about a step, as a screen reader says it.
-export function told(trace, time) {
+// One sentence about a step, for screen readers.
+export function stepSentence(trace, time) {
   const total = trace.steps.length;
   if (time === 0) return `Start: ${plural(trace.steps[0]?.count ?? 0, "mask")} to fill.`;
   const step = trace.steps[Math.min(time, total) - 1];
   if (!step) return "No step yet.";
-  const names = (found) => few([...found].map(([at, token]) => `${quoted(trace, token)} at ${at}`));
+  const names = (writes) => few([...writes].map(([at, token]) => `${quoted(trace, token)} at ${at}`));
   const parts = [];
   if (step.committed.size) parts.push(`committed ${names(step.committed)}`);
   if (step.filled.size) parts.push(`the EOS policy wrote ${plural(step.filled.size, "token")}`);
   if (step.revoked.length) parts.push(`taken back at ${few(step.revoked)}`);
-  if (!parts.length) parts.push("nothing was committed");
+  if (!parts.length) parts.push("no token was committed");
   return `Step ${step.number} of ${total}: ${parts.join("; ")}.`;
 }
 
-// How a run ended, in few words.
+// The cost of a finished run, or its last step.
 export function ending(trace) {
   if (trace.end) {
     const { nfe, nfe_eos: until } = trace.end;

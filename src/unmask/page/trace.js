@@ -1,14 +1,14 @@
-// Trace: a run as it was written. It is read from a file, or grows while steps arrive.
+// Reads a trace from a file, or step by step while a run goes on.
 
 import { Columns, TraceError, indices } from "./columns.js";
 
 export const FORMAT = 1;
 
-// One step: what the rule saw of its candidates, and what it did. Columns are read when asked for.
+// One step: the numbers of its candidates and what the rule did. Columns are decoded on demand.
 export class Step {
   constructor(record, number, length) {
     const [start, stop] = record.window;
-    if (!(0 <= start && start <= stop && stop <= length)) throw new TraceError("a window is off");
+    if (!(0 <= start && start <= stop && stop <= length)) throw new TraceError("a window is outside the canvas");
     this.number = number; // from 1
     this.forward = record.forward;
     this.start = start;
@@ -27,22 +27,22 @@ export class Step {
   }
 
   get positions() {
-    const found = indices(this.record.candidates, this.stop - this.start);
-    if (found.length !== this.count) throw new TraceError("it has more or fewer candidates");
-    for (let i = 0; i < found.length; i += 1) found[i] += this.start;
-    Object.defineProperty(this, "positions", { value: found });
-    return found;
+    const positions = indices(this.record.candidates, this.stop - this.start);
+    if (positions.length !== this.count) throw new TraceError("the number of candidates is wrong");
+    for (let i = 0; i < positions.length; i += 1) positions[i] += this.start;
+    Object.defineProperty(this, "positions", { value: positions });
+    return positions;
   }
 
   get ready() {
     const { ready } = this.record;
-    const found = ready == null ? null : indices(ready, this.stop - this.start);
-    const set = new Set(found ? found.map((index) => index + this.start) : this.positions);
+    const flags = ready == null ? null : indices(ready, this.stop - this.start);
+    const set = new Set(flags ? flags.map((index) => index + this.start) : this.positions);
     Object.defineProperty(this, "ready", { value: set });
     return set;
   }
 
-  // Where a position stands among the candidates, or -1.
+  // The index of a position among the candidates, or -1.
   place(position) {
     const { positions } = this;
     let low = 0;
@@ -72,14 +72,14 @@ export class Step {
     return this.columns.read("rank", place);
   }
 
-  // The score in its own unit, as a threshold is compared with.
+  // The score in its own unit, as thresholds use it.
   value(place) {
     const { columns } = this;
     if (this.logarithmic) return Math.exp(columns.read("score", place));
     return columns.read(columns.has("value") ? "value" : "score", place);
   }
 
-  // Everything about one candidate.
+  // All numbers of one candidate.
   cell(place) {
     const { columns } = this;
     const read = (name) => columns.read(name, place);
@@ -107,7 +107,7 @@ export class Step {
     };
   }
 
-  // Candidates as places, the best first.
+  // The indices of the candidates, the best first.
   get queue() {
     const order = new Array(this.count);
     for (let place = 0; place < this.count; place += 1) order[this.rank(place)] = place;
@@ -117,7 +117,7 @@ export class Step {
 
 export class Trace {
   constructor(header, name = "trace") {
-    if (header?.trace == null) throw new TraceError(`${name} is no trace of unmask`);
+    if (header?.trace == null) throw new TraceError(`${name} is not a trace of unmask`);
     if (header.trace !== FORMAT) {
       throw new TraceError(`${name} has format ${header.trace}; this page reads ${FORMAT}`);
     }
@@ -129,13 +129,13 @@ export class Trace {
     this.start = Math.max(0, this.canvas.indexOf(this.maskId)); // the answer's first position
     this.steps = [];
     this.words = new Map();
-    this.events = Array.from(this.canvas, () => []); // what was done at each position, in order
-    this.end = null; // nfe, nfe_eos, text; null while it runs, or where it was cut off
-    this.open = true; // more may come
+    this.events = Array.from(this.canvas, () => []); // the changes of each position, in order
+    this.end = null; // nfe, nfe_eos, text; null while it runs, or if it was cut off
+    this.open = true; // more steps may come
     this.learn(header.words);
   }
 
-  // A line of the trace: a step, or how the run ended.
+  // Adds a line of the trace: a step, or the end of the run.
   append(record) {
     this.learn(record.words);
     if (record.end) this.end = record.end;
@@ -162,7 +162,7 @@ export class Trace {
     return this.words.get(token) ?? `#${token}`;
   }
 
-  // The last event at a position after so many steps, or null.
+  // The last event at a position after `time` steps, or null.
   event(position, time) {
     const events = this.events[position];
     for (let i = events.length - 1; i >= 0; i -= 1) if (events[i].number <= time) return events[i];
@@ -174,12 +174,12 @@ export class Trace {
   }
 }
 
-// From the bytes of a file; of one that was cut off, all that was written.
+// Reads the bytes of a file. A file that was cut off gives the steps that it holds.
 export async function readTrace(bytes, name = "trace") {
-  if (bytes[0] !== 0x1f || bytes[1] !== 0x8b) throw new TraceError(`${name} is no trace of unmask`);
+  if (bytes[0] !== 0x1f || bytes[1] !== 0x8b) throw new TraceError(`${name} is not a trace of unmask`);
   const { text, whole } = await gunzip(bytes);
-  const lines = text.split("\n").slice(0, -1); // what follows the last line break was cut off
-  if (!lines.length) throw new TraceError(`${name} is no trace of unmask`);
+  const lines = text.split("\n").slice(0, -1); // an unfinished last line is dropped
+  if (!lines.length) throw new TraceError(`${name} is not a trace of unmask`);
   try {
     const trace = new Trace(JSON.parse(lines[0]), name);
     for (const line of lines.slice(1)) trace.append(JSON.parse(line));
@@ -192,8 +192,8 @@ export async function readTrace(bytes, name = "trace") {
   }
 }
 
-// In pieces, and all that was unpacked is fetched before the stream is closed: an error at its end
-// would take away what still waits.
+// Writes the bytes in pieces and reads all output before it closes the stream: an error at the end
+// of a damaged file would discard output that was not read yet.
 async function gunzip(bytes) {
   const stream = new DecompressionStream("gzip");
   const writer = stream.writable.getWriter();
@@ -221,18 +221,18 @@ async function gunzip(bytes) {
   }
 }
 
-function pairs(given, length) {
+function pairs(writes, length) {
   places(
-    given.map(([position]) => position),
+    writes.map(([position]) => position),
     length,
   );
-  return new Map(given);
+  return new Map(writes);
 }
 
-function places(given, length) {
-  for (const position of given) {
+function places(positions, length) {
+  for (const position of positions) {
     const known = Number.isInteger(position) && position >= 0 && position < length;
-    if (!known) throw new TraceError(`position ${position} lies outside the canvas`);
+    if (!known) throw new TraceError(`position ${position} is outside the canvas`);
   }
-  return given;
+  return positions;
 }

@@ -1,4 +1,4 @@
-// Viewer: one or two runs, a player and a legend, kept in step.
+// Viewer: shows one or two runs at the same step, with a player and a legend.
 
 import { Comparison } from "./compare.js";
 import { brief } from "./details.js";
@@ -7,10 +7,10 @@ import { Legend } from "./legend.js";
 import { extent } from "./modes.js";
 import { Player } from "./player.js";
 import { RunView } from "./run.js";
-import { told } from "./states.js";
+import { stepSentence } from "./states.js";
 
 export class Viewer {
-  // root: for the runs; bar: for the controls; voice: an aria-live element.
+  // root: element for the runs; bar: element for the controls; voice: an aria-live element.
   constructor(root, bar, voice) {
     this.root = root;
     this.voice = voice;
@@ -29,7 +29,7 @@ export class Viewer {
     this.player = new Player(bar, { change: () => this.request() });
   }
 
-  // Shows one or two traces, whole ones or such that will grow; `time` is where to begin.
+  // Shows one or two traces, which may still grow, at step `time`.
   open(traces, time = 0) {
     this.traces = traces;
     this.chosen = this.hovered = null;
@@ -61,7 +61,7 @@ export class Viewer {
     return Math.max(0, ...this.traces.map((trace) => trace.steps.length));
   }
 
-  // Steps were appended to the traces.
+  // Call this after steps were appended to the traces.
   grown() {
     this.comparison = this.traces.length > 1 ? new Comparison(...this.traces) : null;
     this.extent = extent(this.traces);
@@ -113,14 +113,14 @@ export class Viewer {
     this.request();
   }
 
-  // The position that a run shows the numbers of, or null.
+  // The position whose numbers a run shows, or null.
   seen(run) {
     const at = this.hovered ?? this.chosen;
     if (!at) return null;
     return this.comparison ? this.comparison.across(at.position, at.run, run) : at.position;
   }
 
-  // Up and down walk over the tokens of the run that was chosen last.
+  // Moves to the next or previous token of the run that was chosen last.
   walk(by) {
     const run = this.chosen?.run ?? 0;
     const trace = this.traces[run];
@@ -138,7 +138,7 @@ export class Viewer {
     return true;
   }
 
-  // Drawn once before the next frame, however much has changed.
+  // Draws once before the next frame, even after many changes.
   request() {
     if (this.waiting) return;
     this.waiting = requestAnimationFrame(() => this.render());
@@ -168,7 +168,7 @@ export class Viewer {
   speak(time) {
     const names = ["Run A: ", "Run B: "];
     const both = this.traces.length > 1;
-    const lines = this.traces.map((trace, run) => (both ? names[run] : "") + told(trace, time));
+    const lines = this.traces.map((trace, run) => (both ? names[run] : "") + stepSentence(trace, time));
     if (both && time === this.comparison.difference) lines.unshift("First difference.");
     const text = lines.join(" ");
     if (this.voice.textContent !== text) this.voice.textContent = text;

@@ -1,10 +1,10 @@
-// How tokens and numbers are written for people.
+// Formats tokens and numbers.
 
 const HIDDEN = /[\u0000-\u001f\u007f-\u009f\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/gu;
 const SIGNS = { "\n": "⏎", "\t": "⇥", "\r": "␍" };
 
-// A token on the canvas: its text with spaces that would be lost made visible, whether a space
-// stands before it, how many lines it ends, and how far the next one is indented.
+// A token on the canvas: its text with visible spaces, whether a space stands before it, the number
+// of its line breaks, and the indent after the last one.
 export function shown(word) {
   const gap = word.length > 1 && word.startsWith(" ") && word.trim() !== "";
   const inner = gap ? word.slice(1) : word;
@@ -19,14 +19,14 @@ function hex(sign) {
   return sign.codePointAt(0).toString(16).padStart(4, "0");
 }
 
-// A token in a sentence: 'pens', with all its spaces.
+// A token in a sentence: 'pens', with its spaces.
 export function quoted(trace, token) {
   if (token === trace.maskId) return "the mask";
   if (token === trace.eosId) return "EOS";
   return `‘${trace.word(token).replace(HIDDEN, (sign) => SIGNS[sign] ?? `\\u${hex(sign)}`)}’`;
 }
 
-// A token in a table, short.
+// A token in a table, shortened.
 export function label(trace, token) {
   if (token === trace.eosId) return "EOS";
   const { text } = shown(trace.word(token));

@@ -54,7 +54,7 @@ def _import_file(path: Path) -> None:
         raise FileNotFoundError("there is no such file")
     name, place = path.stem, path.resolve()
     if name in sys.modules:
-        taken = getattr(sys.modules[name], "__file__", None)
+        taken = vars(sys.modules[name]).get("__file__")
         if taken is not None and Path(taken).resolve() == place:
             return
     else:

@@ -127,11 +127,11 @@ def kinds(stage: str | None = None) -> list[Kind]:
     return [kind for s in chosen for kind in TABLE.values() if kind.stage == s]
 
 
-def kind_named(name: str, what: str = "rule part") -> Kind:
+def kind_named(name: str) -> Kind:
     """The part of that name, or an error that suggests the nearest one."""
     _load()
     if name not in TABLE:
-        raise UnknownName(what, name, [kind.name for kind in kinds()])
+        raise UnknownName("rule part", name, [kind.name for kind in kinds()])
     return TABLE[name]
 
 

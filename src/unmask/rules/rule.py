@@ -64,10 +64,10 @@ class Rule:
         staged: dict[str, list[Any]] = {}
         for part in parts:
             staged.setdefault(kind_of(part).stage, []).append(part)
-        for stage, most in (("logits", 1), ("score", 1), ("select", 1), ("revoke", 1)):
-            if len(staged.get(stage, [])) > most:
-                given = ", ".join(notation(part) for part in staged[stage])
-                raise RuleError(f"a rule has one {STAGE_NAMES[stage]}, got {given}")
+        for stage in ("logits", "score", "select", "revoke"):
+            if len(staged.get(stage, [])) > 1:
+                written = ", ".join(notation(part) for part in staged[stage])
+                raise RuleError(f"a rule has one {STAGE_NAMES[stage]}, got {written}")
         for stage in ("score", "select"):
             if stage not in staged:
                 raise RuleError(

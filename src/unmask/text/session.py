@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import secrets
 import warnings
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from io import BytesIO
 from itertools import groupby
 from pathlib import Path
 from typing import Any, BinaryIO, overload
@@ -36,7 +36,7 @@ from unmask.text.answers import Answer, decode_requests
 from unmask.text.clock import Clock, Seconds
 from unmask.text.prompts import Prompt, PromptFormat, RenderedPrompt
 from unmask.text.settled import RowCanvas, TextReader
-from unmask.trace.recording.record import text_of
+from unmask.trace.recording.files import KeptBytes, Traces
 from unmask.trace.recording.tracer import Tracer
 
 
@@ -203,11 +203,14 @@ class Session:
         ]
         order = longest_first([len(request.canvas) for request in requests])
         chosen = [requests[number] for number in order]
-        traces = _Traces(lambda key, stream: self.tracer(stream, chosen[key], options))
+        streams = defaultdict[int, KeptBytes](KeptBytes)
+        traces = Traces(
+            streams.__getitem__, lambda key, stream: self.tracer(stream, chosen[key], options)
+        )
         answers: dict[int, Answer] = {}
         watch = traces if trace else None
         for key, answer in self.decode(chosen, options, batch_size, watch, trace):
-            answers[order[key]] = replace(answer, trace=traces.finished.pop(key, None))
+            answers[order[key]] = replace(answer, trace=streams[key].value if trace else None)
         return [answers[number] for number in range(len(requests))]
 
     # The steps in between, for the command line, the lab, the server and lm_eval.
@@ -263,7 +266,7 @@ class Session:
         if unknown:
             yield f"{name} does not know {', '.join(map(repr, unknown))}"
         if not prompt.infill and prompt.holds_masks:
-            yield "[MASK] in a prompt is plain text; --infill fills it"
+            yield "[MASK] in a prompt is plain text; infill fills it"
 
     def model(self, options: DecodingOptions | None = None) -> Denoiser:
         """The model with the cache and the guidance of the options; loads it if necessary."""
@@ -363,26 +366,6 @@ class Session:
         if parts := sources_of(settings.rule):
             record["parts"] = parts
         return {**record, "sha": sha_of(record)}
-
-
-class _Traces:
-    """Writes the traces of several requests in memory."""
-
-    def __init__(self, begin: Callable[[int, BinaryIO], Tracer]) -> None:
-        self.begin = begin
-        self.finished: dict[int, bytes] = {}
-        self._open: dict[int, tuple[Tracer, BytesIO]] = {}
-
-    def __call__(self, step: Step) -> None:
-        for row, key in enumerate(step.keys):
-            if key not in self._open:
-                stream = BytesIO()
-                self._open[key] = self.begin(key, stream), stream
-            self._open[key][0].see(step, row)
-        for result in step.finished:
-            tracer, stream = self._open.pop(result.key)
-            tracer.close(result, text_of(result, tracer.request, tracer.tokenizer))
-            self.finished[result.key] = stream.getvalue()
 
 
 def _defaults(options: DecodingOptions, checkpoint: Description | None) -> DecodingOptions:

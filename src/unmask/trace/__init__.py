@@ -1,4 +1,4 @@
-"""Traces: every step of one run in a file, read back, replayed, told and drawn."""
+"""Traces: files with every step of one run, to read, replay, explain and draw."""
 
 from unmask.trace.recording.reading import Moment, Trace
 from unmask.trace.recording.record import record

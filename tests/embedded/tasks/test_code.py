@@ -22,7 +22,7 @@ SIGNS = {"+": "-", "-": "+", "*": "+", ">": "<", "<": ">", "> ": ">= ", "< ": "<
 
 
 def real(text, name):
-    """The function as Python itself makes it."""
+    """The function as Python defines it."""
     names = {}
     exec(text, names)
     return names[name]
@@ -37,7 +37,7 @@ def asked(*tests):
 
 
 def edits(text):
-    """The program with one number or sign changed, where that is still a program."""
+    """The program with one number or sign changed, if it is still a program."""
     for number in re.finditer(r"\d+", text):
         for other in (int(number[0]) - 1, int(number[0]) + 1):
             yield f"{text[: number.start()]}{other}{text[number.end() :]}"
@@ -47,7 +47,7 @@ def edits(text):
 
 
 def results(text, name, inputs):
-    """What a program gives for each input, or None where it is no program or fails."""
+    """The results of a program for each input; None if it is invalid or fails."""
     try:
         function = real(text, name)
         return [repr(function(deepcopy(given))) for given in inputs]
@@ -68,8 +68,8 @@ def test_the_interpreter_runs_the_references_as_python_does():
         name = problem.facts[0]
         program, function = parse(problem.answer), real(problem.answer, name)
         for given_ in other_inputs(problem):
-            found = call(program, name, given_)
-            assert repr(found) == repr(function(deepcopy(given_))), (problem, given_)
+            actual = call(program, name, given_)
+            assert repr(actual) == repr(function(deepcopy(given_))), (problem, given_)
 
 
 def test_a_changed_number_or_sign_is_noticed():
@@ -109,8 +109,8 @@ def test_programs_for_other_specifications_fail():
     ],
 )
 def test_programs_come_in_several_styles(opening, share):
-    found = sum(re.match(opening, problem.answer) is not None for problem in PROBLEMS)
-    assert found / len(PROBLEMS) == pytest.approx(share, abs=0.06)
+    actual = sum(re.match(opening, problem.answer) is not None for problem in PROBLEMS)
+    assert actual / len(PROBLEMS) == pytest.approx(share, abs=0.06)
 
 
 def test_the_name_of_the_function_is_no_content():

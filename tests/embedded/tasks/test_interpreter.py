@@ -30,8 +30,8 @@ def result_or_error(text, arguments):
 
 
 def assert_agrees_with_python(text, *arguments):
-    """The same result, or an error from both; only the limits may add one."""
-    found = result_or_error(text, arguments)
+    """The same result as Python, or an error in both; only the limits may add an error."""
+    actual = result_or_error(text, arguments)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         names = {}
@@ -40,15 +40,15 @@ def assert_agrees_with_python(text, *arguments):
         wanted = repr(names["f"](*deepcopy(arguments)))
     except (ArithmeticError, LookupError, NameError, TypeError, ValueError):
         wanted = None
-    refused = isinstance(found, ProgramError)
+    refused = isinstance(actual, ProgramError)
     if refused and wanted is not None:
-        assert any(limit in str(found) for limit in LIMITS), (text, found)
+        assert any(limit in str(actual) for limit in LIMITS), (text, actual)
     else:
-        assert (None if refused else repr(found)) == wanted, text
+        assert (None if refused else repr(actual)) == wanted, text
 
 
 def joined(pattern, *parts):
-    return st.tuples(*parts).map(lambda found: pattern.format(*found))
+    return st.tuples(*parts).map(lambda actual: pattern.format(*actual))
 
 
 def indented(text):

@@ -1,4 +1,4 @@
-"""Lists of words: each task against what its prompt says, done by hand."""
+"""Lists of words: each task against a direct reading of its prompt."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What holds for every task: right answers, fixed streams, and splits that share nothing."""
+"""Every task has right answers, fixed streams, and disjoint splits."""
 
 from __future__ import annotations
 
@@ -87,8 +87,8 @@ def test_the_same_seed_gives_the_same_problems(task):
 @every_task
 def test_the_splits_share_no_content(task):
     contents = {split: {problem.content for problem in first(task, 60, split)} for split in SPLITS}
-    for split, found in contents.items():
-        assert {split_of(content) for content in found} == {split}
+    for split, actual in contents.items():
+        assert {split_of(content) for content in actual} == {split}
     assert len(set.union(*contents.values())) == sum(map(len, contents.values()))
 
 

@@ -1,4 +1,4 @@
-"""What the interpreter refuses: all that could do harm, run for ever or fill the memory."""
+"""The interpreter rejects programs that could do harm, run forever or fill the memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The real LLaDA2Pipeline of diffusers with our scheduler: its own tokens, and unmask's."""
+"""Our scheduler in the real LLaDA2Pipeline gives the tokens of its own scheduler and of unmask."""
 
 from __future__ import annotations
 
@@ -177,7 +177,7 @@ def test_it_is_saved_and_loaded_with_its_rule(tmp_path, run):
 
 
 def test_a_model_of_transformers_itself_can_sit_in_the_pipeline():
-    """The scheduler does not care whose forwards they are, nor of the pipeline's padding."""
+    """The scheduler works with any model, and with the pipeline's padding."""
     from unmask.models.via_transformers import load_carrier
 
     hosted, _ = load_carrier(GOLDEN / "llada-tiny", dtype=torch.float32)
@@ -247,6 +247,6 @@ def test_without_diffusers_the_module_names_the_extra(monkeypatch):
 
 
 def _until_end(rows, more):
-    """Rows up to the token that ended them: what stands behind it nobody promises."""
+    """Rows up to their end token; the tokens after it are undefined."""
     end = more.get("eos_token_id")
     return [row[: row.index(end) + 1] if end in row else row for row in rows]

@@ -70,7 +70,7 @@ def write_texts(folder: Path, count: int) -> Path:
 
 
 def write_task(folder: Path, name: str, rows: list[dict[str, Any]], task: dict[str, Any]) -> Path:
-    """JSON lines, and beside them the YAML file that describes them."""
+    """Write the rows as JSON lines, and the YAML file of the task."""
     folder.mkdir(parents=True, exist_ok=True)
     data = folder / f"{name}.jsonl"
     data.write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -82,7 +82,7 @@ def write_task(folder: Path, name: str, rows: list[dict[str, Any]], task: dict[s
 
 
 def read_output(folder: Path, name: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """What lm_eval left in --output_path: the results, and the samples of a task."""
+    """The results and the samples of a task that lm_eval wrote to --output_path."""
     (results,) = folder.rglob("results_*.json")
     (samples,) = folder.rglob(f"samples_{name}_*.jsonl")
     lines = samples.read_text().splitlines()

@@ -19,12 +19,12 @@ COUNT = 40
 
 @pytest.fixture(autouse=True)
 def no_look_at_the_machine(monkeypatch):
-    """lm_eval asks a dozen programs about the machine, a second for every run."""
+    """Skip lm_eval's report on the machine, which takes a second per run."""
     monkeypatch.setattr("lm_eval.evaluator.add_env_info", lambda results: None)
 
 
 def launched(tmp_path, *words, output="out"):
-    """`unmask lm-eval` in a process of its own."""
+    """Run `unmask lm-eval` in a new process."""
     options = ["--include_path", tmp_path, "--output_path", tmp_path / output, "--log_samples"]
     done = subprocess.run(
         [sys.executable, *map(str, [*words, *options])],
@@ -38,7 +38,7 @@ def launched(tmp_path, *words, output="out"):
 
 
 def lm_eval(tmp_path, model, output, *words):
-    """`unmask lm-eval` in this process; returns results and samples."""
+    """Run `unmask lm-eval` in this process; returns results and samples."""
     options = ["--include_path", tmp_path, "--output_path", tmp_path / output, "--log_samples"]
     arguments = ["--tasks", "local_words", "--model_args", model, "--apply_chat_template"]
     assert main(["lm-eval", *map(str, [*arguments, *options, *words])]) == 0
@@ -163,12 +163,12 @@ def test_options_of_lm_eval_pass_through(tmp_path):
             "temperature is an argument of a task's generation; give it",
         ),
         (["--model_args", "rule=confidence | nope(1)"], "unknown"),
-        (["--model_args", "block=0"], "block must be a number >= 1, or 'full', got '0'"),
+        (["--model_args", "block=0"], "block must be a whole number >= 1 or 'full', got 0"),
         (["--model_args", "mc_num=none"], "mc_num must be a whole number >= 1, got 'none'"),
-        (["--model_args", "cache=prefx"], "unknown cache 'prefx'; did you mean 'prefix'?"),
+        (["--model_args", "cache=prefx"], "got 'prefx'; did you mean 'prefix'?"),
         (["--model_args", "guidance=high"], "guidance must be a number >= 0, got 'high'"),
-        (["--model_args", "check_greedy=2"], "check_greedy must be true or false, got 2"),
-        (["--model_args", "eos=never"], "unknown EOS policy 'never'"),
+        (["--model_args", "check_greedy=2"], "check_greedy must be true or false, got '2'"),
+        (["--model_args", "eos=never"], "eos must be one of keep, suppress"),
         (["--model_args", "pretrained=/no/such"], "'/no/such' is not a folder"),
         (["--batch_size", "auto"], "batch_size must be a whole number >= 1, got 'auto'"),
         (["--device", "tpu"], "device 'tpu' cannot be used"),

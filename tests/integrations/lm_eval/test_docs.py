@@ -1,4 +1,4 @@
-"""docs/lm-eval.md and its example do what they say."""
+"""The commands of docs/lm-eval.md print what the page shows."""
 
 import os
 import re

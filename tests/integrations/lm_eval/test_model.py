@@ -1,4 +1,4 @@
-"""The model class, asked as lm_eval asks it."""
+"""The model class, called as lm_eval calls it."""
 
 import math
 import pickle
@@ -25,7 +25,7 @@ PENS = "Ann has 12 pens. She buys 3, then loses 5. How many now?"
 
 @pytest.fixture(autouse=True)
 def no_look_at_the_machine(monkeypatch):
-    """lm_eval asks a dozen programs about the machine, a second for every run."""
+    """Skip lm_eval's report on the machine, which takes a second per run."""
     monkeypatch.setattr("lm_eval.evaluator.add_env_info", lambda results: None)
 
 
@@ -223,7 +223,7 @@ def test_what_was_written_before_an_interruption_is_not_written_again(embedded, 
     from lm_eval.api.model import CachingLM
 
     class Tiring:
-        """The model, which gives up after so many forwards."""
+        """The model; it raises after a number of forwards."""
 
         def __init__(self, model, forwards):
             self.model, self.left = model, forwards

@@ -1,4 +1,4 @@
-"""Tiny random checkpoints that SGLang serves: the released vocabularies, all else small.
+"""Tiny random checkpoints that SGLang serves, with the released vocabularies.
 
 SGLang knows the mask token of a family by its number, so the vocabulary cannot be small. Only
 the printable characters of ASCII are ever likely: texts and token ids go both ways.
@@ -61,7 +61,7 @@ LLADA2 = {
     "n_group": 4,
     "topk_group": 2,
     "norm_topk_prob": True,
-    "routed_scaling_factor": 1.0,  # the released 2.5 is left out by SGLang's experts on the CPU
+    "routed_scaling_factor": 1.0,  # SGLang's experts ignore the released 2.5 on the CPU
     "router_dtype": "fp32",
     "score_function": "sigmoid",
     "use_qk_norm": True,

@@ -16,7 +16,7 @@ MISSING = ("sgl_kernel", "torchaudio", "torchvision")
 
 
 class Absent(type):
-    """A class that can be named, inherited and looked into, but not called."""
+    """A class that can be imported, inherited and inspected, but not called."""
 
     def __call__(cls, *_: Any, **__: Any) -> Any:
         raise RuntimeError(f"{cls.__module__}.{cls.__name__} has no build for this machine")

@@ -24,7 +24,7 @@ class Runner:
 
     def forward(self, forward_batch: Any, pp_proxy_tensors: Any = None) -> Any:
         self.forwards += 1
-        self.buffer.fill_(torch.nan)  # whatever somebody still holds on to is gone
+        self.buffer.fill_(torch.nan)  # overwrites logits that a caller still holds
         blocks = forward_batch.input_ids.view(-1, BLOCK)
         logits = logits_of(self.model, canvas_of(*blocks.tolist()))
         out = self.buffer[: blocks.numel()]
@@ -35,14 +35,14 @@ class Runner:
 
 
 def algorithm(cls: type, fdfo: bool, **options: Any) -> Any:
-    """One of SGLang's algorithms, or ours, as its worker makes it."""
+    """An algorithm of SGLang or ours, created as SGLang's worker does."""
     from sglang.srt.dllm.config import DllmConfig
 
     return cls(DllmConfig(cls.__name__, options, BLOCK, MASK, 16, first_done_first_out_mode=fdfo))
 
 
 def batch_of(blocks: list[list[int]], names: list[str], prompt: Tensor | None = None) -> Any:
-    """What an algorithm reads of SGLang's ForwardBatch."""
+    """The fields of SGLang's ForwardBatch that an algorithm reads."""
     return SimpleNamespace(
         batch_size=len(blocks),
         input_ids=torch.tensor(blocks).view(-1),
@@ -64,7 +64,7 @@ def blocks_of(seed: int, count: int) -> list[list[int]]:
 
 
 def synchronous(chosen: Any, seed: int, blocks: list[list[int]]) -> tuple[list[list[int]], int]:
-    """All blocks in one call: what they become, and how many forwards that took."""
+    """Decode all blocks in one call; returns the blocks and the number of forwards."""
     runner = Runner(seed)
     batch = batch_of(blocks, [f"request {i}" for i in range(len(blocks))])
     chosen.run(runner, batch)
@@ -74,7 +74,7 @@ def synchronous(chosen: Any, seed: int, blocks: list[list[int]]) -> tuple[list[l
 def first_done_first_out(
     chosen: Any, seed: int, blocks: list[list[int]], shuffled: bool = False
 ) -> tuple[list[list[int]], list[int]]:
-    """One forward a round until each block is done: what they become, and the forwards of each.
+    """Make one forward per round until each block is done; returns blocks and forwards of each.
 
     `shuffled`, blocks come one after another, and a round takes some of them in any order.
     """

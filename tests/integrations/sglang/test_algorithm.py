@@ -62,7 +62,7 @@ def test_every_rule_decides_as_unmask_alone_in_both_modes(rule):
     expected = [alone(seed, *each, rule) for each in zip(blocks, draws, strict=True)]
     done, forwards = first_done_first_out(ours(True, rule), seed, blocks, shuffled=True)
     assert done == [result.canvas.tolist() for result in expected]
-    assert forwards == [result.nfe + 1 for result in expected]  # one more keeps the final KV
+    assert forwards == [result.nfe + 1 for result in expected]  # one more stores the final KV
     together, most = synchronous(ours(False, rule), seed, blocks)
     assert together == done
     assert most == max(forwards)

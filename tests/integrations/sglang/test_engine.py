@@ -51,13 +51,13 @@ def launch(checkpoint, tmp_path):
 
 
 def own(checkpoint, prompt, rule=SWD):
-    """unmask's own decode of the same checkpoint: the text, and the forwards it takes an engine."""
+    """The text of `unmask.decode`, and the forwards that an engine needs for it."""
     (model, tokenizer), _ = checkpoint
     ids = tokenizer.encode(prompt)
     result = decode(model, ids, rule, length=LENGTH)
     block = model.spec.block
     written = -(-(len(ids) + LENGTH) // block) - len(ids) // block  # blocks that hold masks
-    kept = written + len(ids) // block  # one forward each keeps the KV of what is final
+    kept = written + len(ids) // block  # one forward each stores the final KV
     return tokenizer.decode(result.answer.tolist()), result.nfe + kept
 
 
@@ -98,7 +98,7 @@ def test_swd_in_the_engine_is_unmasks_own_decode_to_the_token_and_the_forward(ch
         )
         assert chat.choices[0].message.content == own(checkpoint, PROMPTS[0])[0]
         plain = [own(checkpoint, prompt, "confidence | eb(0.1)")[0] for prompt in PROMPTS]
-        assert all_at_once(server) != plain  # it is the history that decides
+        assert all_at_once(server) != plain  # the history changes the texts
 
 
 def test_swd_in_synchronous_mode_is_the_same(checkpoint, launch):

@@ -42,7 +42,7 @@ def own(name="llada-tiny", prompt=PROMPT, rule=RULE, length=16, **settings):
 
 
 class Recorder(transformers.TextDiffusionStreamer):
-    """The streamer of transformers, that also remembers what it got."""
+    """The streamer of transformers; it also records its calls."""
 
     def __init__(self, tokenizer, **more):
         super().__init__(tokenizer, **more)
@@ -169,7 +169,7 @@ def test_a_streamer_gets_every_token_once_and_drafts_between(ask, options, capsy
     assert all(len(draft) == 1 and 0 < len(draft[0]) <= 16 for draft in drafts)
     mask = unmask.load(GOLDEN / "llada-tiny").model.spec.mask_id
     masks = any(mask in draft[0] for draft in drafts)
-    assert masks == ("rule" in options)  # what the model thinks, and masks where it takes back
+    assert masks == ("rule" in options)  # only a revoked token is a mask
     assert "\033[33m" in capsys.readouterr().out
 
 

@@ -1,4 +1,4 @@
-"""docs/transformers.md and its examples: what they show is what happens."""
+"""The code of docs/transformers.md and its examples run and print what the page shows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The README's three lines: a model and its tokenizer in memory, end to end to text."""
+"""The README's three lines: a model and its tokenizer in memory write a text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The policy keeps the contract of vLLM's dllm-plugin: keywords, lengths, what is committed."""
+"""The policy follows the protocol of vLLM's dllm-plugin: keywords, lengths, committed tokens."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SWD = "confidence | swd(5) | eb(0.1)"
 
 
 def run(policies, model, blocks):
-    """The plug-in's worker in small: a forward of all blocks, then each request's own policy."""
+    """The plug-in's worker in short: a forward of all blocks, then each request's policy."""
     drafts, done, forwards = [tuple(b) for b in blocks], {}, [0] * len(blocks)
     while len(done) < len(blocks):
         logits = logits_of(model, canvas_of(*map(list, drafts)))
@@ -34,7 +34,7 @@ def run(policies, model, blocks):
             if step.committed_token_ids:
                 assert step.next_input_block == (MASK,) * BLOCK
                 done[i] = list(step.committed_token_ids)
-        logits.fill_(torch.nan)  # the worker's buffer is its next forward's
+        logits.fill_(torch.nan)  # the worker reuses its buffer
     return [done[i] for i in range(len(blocks))], forwards
 
 

@@ -31,6 +31,18 @@ def test_a_panel_holds_one_setting_and_one_family_of_selections():
     ]
 
 
+def test_every_option_of_decoding_makes_a_setting_of_its_own():
+    options = [{}, {"guidance": 1.5}, {"guidance": 2.0}, {"history": 64}, {"tempered": True}]
+    every = panels([summary("1", **option) for option in options], "w")
+    assert [panel.setting.words() for panel in every] == [
+        "full window",
+        "full window, guidance 1.5",
+        "full window, guidance 2.0",
+        "full window, history 64",
+        "full window, tempered True",
+    ]
+
+
 def test_lengths_are_columns_of_one_table():
     found = [summary("1", length=length) for length in (256, 512)]
     (panel,) = panels(found, "w")

@@ -66,6 +66,7 @@ def test_figures_that_differ_in_their_digits_alone_are_one():
         {"cache": "dual"},
         {"temperature": 0.1},
         {"steps": 64},
+        {"guidance": 1.5},
         {"task": "words"},
     ],
 )

@@ -28,6 +28,13 @@ def worker(file):
     return found
 
 
+def test_what_is_committed_reaches_the_disk(file):
+    with worker(file) as store:
+        (journal,) = store._base.execute("PRAGMA journal_mode").fetchone()
+        (synchronous,) = store._base.execute("PRAGMA synchronous").fetchone()
+    assert (journal, synchronous) == ("wal", 1)  # 1 is NORMAL: synchronised at every checkpoint
+
+
 def test_a_finished_example_is_read_back(file):
     with worker(file) as store:
         (ask,) = asks(1)

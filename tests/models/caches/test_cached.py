@@ -1,4 +1,4 @@
-"""What was not computed is neither a candidate nor a history, and what would happen otherwise."""
+"""Positions that were not computed are neither candidates nor history; and what if they were."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SWD = "confidence | swd(1000) | top(1)"
 
 
 def alternating(canvas, memory):
-    """Everything at first, then the even and the odd positions in turn, and what was written."""
+    """All positions first, then even and odd positions in turn, and new tokens."""
     place = torch.arange(canvas.tokens.shape[-1])
     turn = (place % 2)[None] == (memory.age % 2)[:, None]
     written = canvas.tokens != memory.tokens
@@ -25,7 +25,7 @@ def alternating(canvas, memory):
 
 
 class Lying:
-    """A cache that says everything was computed, though it hands out old hidden states."""
+    """A cache that claims to compute everything, but returns old hidden states."""
 
     def __init__(self, model):
         self.model = model
@@ -94,7 +94,7 @@ def test_an_honest_cache_makes_the_stability_rule_commit_what_is_fresh(honest):
 
 
 def test_what_was_never_computed_is_not_looked_at(model_of):
-    """A policy that leaves later blocks alone decodes as if they were not there."""
+    """A policy that skips later blocks decodes as if they did not exist."""
 
     def up_to_the_window(canvas, memory):
         return torch.arange(canvas.tokens.shape[-1]) < canvas.stop[:, None]

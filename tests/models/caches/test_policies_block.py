@@ -45,8 +45,13 @@ def same(cached, plain):
     assert [outcome(result) for result in cached] == [outcome(result) for result in plain]
 
 
-@pytest.mark.parametrize("rule", RULES)
-@pytest.mark.parametrize(("family", "block"), FAMILIES)
+PAIRS = [  # every rule, every family
+    (*FAMILIES[number % len(FAMILIES)], RULES[number % len(RULES)])
+    for number in range(max(len(FAMILIES), len(RULES)))
+]
+
+
+@pytest.mark.parametrize(("family", "block", "rule"), PAIRS)
 def test_a_batch_of_unequal_prompts_is_decoded_as_without_a_cache(model_of, family, block, rule):
     model = model_of(family, block=block)
     knobs = {"length": 10, "batch_size": 3}
@@ -65,10 +70,10 @@ def test_rows_that_end_early_do_not_disturb_the_others(model_of, rule, eos):
     stop = frequent.most_common(1)[0][0]
     model = Pretrained(plain.module, replace(plain.spec, eos_id=stop, stop_ids=(stop,)))
     knobs = {"length": 14, "batch_size": 2, "eos": eos}
-    found = decode_many(model, PROMPTS, rule, **knobs)
-    same(decode_many(Cached(model, "block"), PROMPTS, rule, **knobs), found)
+    actual = decode_many(model, PROMPTS, rule, **knobs)
+    same(decode_many(Cached(model, "block"), PROMPTS, rule, **knobs), actual)
     if eos in ("stop", "fill"):
-        assert len({result.nfe for result in found}) > 1
+        assert len({result.nfe for result in actual}) > 1
 
 
 def test_drawn_tokens_are_the_same_as_without_a_cache(model_of):
@@ -112,9 +117,9 @@ def test_rows_of_different_rules_share_one_cache(model_of):
         for prompt in PROMPTS[:3]
         for rule in ("confidence | top(1)", "confidence | swd(5) | eb(2)", "entropy | top(3)")
     ]
-    found = drained(admitted(Cached(model, "block"), *requests))
+    actual = drained(admitted(Cached(model, "block"), *requests))
     for key, (rule, prompt) in enumerate(requests):
-        assert outcome(found[key]) | {"key": key} == outcome(
+        assert outcome(actual[key]) | {"key": key} == outcome(
             decode(model, prompt, rule, length=14)
         ) | {"key": key}
 
@@ -128,9 +133,9 @@ def test_a_row_that_enters_late_and_one_that_is_dropped_change_no_other(model_of
     batch.drop(0)
     late = prompt_request(model.spec, PROMPTS[4], 14, Settings(Rule.parse(rule)))
     assert batch.admit(late) == 3
-    found = drained(batch)
+    actual = drained(batch)
     for key, prompt in ((1, PROMPTS[1]), (2, PROMPTS[2]), (3, PROMPTS[4])):
-        assert outcome(found[key]) == outcome(decode(model, prompt, rule, length=14))
+        assert outcome(actual[key]) == outcome(decode(model, prompt, rule, length=14))
 
 
 def test_each_forward_computes_the_open_block_and_once_the_one_before(model_of):
@@ -164,7 +169,7 @@ def test_without_a_cache_every_forward_goes_up_to_the_open_block(model_of):
 
 
 def test_logits_with_the_cache_are_those_without(model_of):
-    """In every forward, at every masked position of the open block."""
+    """Compare every forward, at every masked position of the active block."""
     model = model_of("llada2", block=8)
     seen = []
 
@@ -179,9 +184,9 @@ def test_logits_with_the_cache_are_those_without(model_of):
             return self.cached.trunk(canvas)
 
         def head(self, hidden, rows, positions):
-            found = self.cached.head(hidden, rows, positions)
-            seen.append((found - model.head(self.plain, rows, positions)).abs().max())
-            return found
+            actual = self.cached.head(hidden, rows, positions)
+            seen.append((actual - model.head(self.plain, rows, positions)).abs().max())
+            return actual
 
     decode_many(Twice(), PROMPTS, "confidence | top(2)", length=20, batch_size=3)
     assert len(seen) > 20

@@ -1,4 +1,4 @@
-"""What a cache feeds to its model, forward by forward."""
+"""Records the positions that a cache computes in each forward."""
 
 from __future__ import annotations
 
@@ -28,6 +28,6 @@ def positions_fed(model: Any) -> Iterator[list[list[list[int]]]]:
 
 
 def alone(fed: list[list[list[int]]]) -> list[list[int]]:
-    """The sorted positions of the only row, forward by forward."""
+    """The sorted positions of the only row, for each forward."""
     assert all(len(rows) == 1 for rows in fed)
     return [sorted(rows[0]) for rows in fed]

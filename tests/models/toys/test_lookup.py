@@ -35,8 +35,8 @@ def by_hand(model, tokens):
 @given(tokens=TOKENS, seed=st.integers(0, 100))
 def test_the_logits_are_the_formula_to_the_bit(dtype, tokens, seed):
     model = random_lookup(seed, dtype=dtype)
-    found = logits_of(model, canvas_of(tokens))[0]
-    assert torch.equal((found.double() * 4096), by_hand(model, tokens).double())
+    actual = logits_of(model, canvas_of(tokens))[0]
+    assert torch.equal((actual.double() * 4096), by_hand(model, tokens).double())
 
 
 @given(tokens=TOKENS, other=TOKENS)

@@ -30,7 +30,7 @@ def random_table(seed, count=12):
 
 
 def brute_force(sequences, weights, canvas, position):
-    """p(x_position | what the other positions show), the fewest mismatches counting."""
+    """p(x_position | the other positions), from the sequences with the fewest mismatches."""
     mistakes = [
         sum(
             shown not in (MASK, token)
@@ -40,11 +40,11 @@ def brute_force(sequences, weights, canvas, position):
         for sequence in sequences
     ]
     fewest = min(mistakes)
-    found = [0.0] * (SIZE + 1)
+    actual = [0.0] * (SIZE + 1)
     for sequence, weight, wrong in zip(sequences, weights, mistakes, strict=True):
         if wrong == fewest:
-            found[sequence[position]] += weight
-    return [p / sum(found) for p in found]
+            actual[sequence[position]] += weight
+    return [p / sum(actual) for p in actual]
 
 
 def marginals(model, canvas):
@@ -54,23 +54,23 @@ def marginals(model, canvas):
 @given(seed=st.integers(0, 1000), canvas=CANVASES)
 def test_table_marginals_are_those_of_brute_force_and_leave_the_position_itself_out(seed, canvas):
     sequences, weights = random_table(seed)
-    found = marginals(TableOracle(sequences, weights, SPEC), canvas)
+    actual = marginals(TableOracle(sequences, weights, SPEC), canvas)
     for position in range(LENGTH):
         wanted = brute_force(sequences, weights, canvas, position)
-        assert found[position].tolist() == pytest.approx(wanted, abs=1e-12)
+        assert actual[position].tolist() == pytest.approx(wanted, abs=1e-12)
 
 
 def test_a_visible_token_is_no_evidence_about_itself():
     oracle = TableOracle([(0, 0), (1, 1)], [1.0, 3.0], ModelSpec(3, 4))
-    found = logits_of(oracle, canvas_of([0, 3], mask=3))[0].exp()
-    assert found[0].tolist() == pytest.approx([0.25, 0.75, 0.0, 0.0])
-    assert found[1].tolist() == pytest.approx([1.0, 0.0, 0.0, 0.0])
+    actual = logits_of(oracle, canvas_of([0, 3], mask=3))[0].exp()
+    assert actual[0].tolist() == pytest.approx([0.25, 0.75, 0.0, 0.0])
+    assert actual[1].tolist() == pytest.approx([1.0, 0.0, 0.0, 0.0])
 
 
 def test_what_no_sequence_fits_is_answered_by_the_nearest():
     oracle = TableOracle([(0, 0, 0), (1, 1, 1)], [1.0, 1.0], ModelSpec(3, 4))
-    found = logits_of(oracle, canvas_of([2, 0, 3], mask=3))
-    assert found[0, 2].exp().tolist() == pytest.approx([1.0, 0.0, 0.0, 0.0])
+    actual = logits_of(oracle, canvas_of([2, 0, 3], mask=3))
+    assert actual[0, 2].exp().tolist() == pytest.approx([1.0, 0.0, 0.0, 0.0])
 
 
 def test_weights_need_not_sum_to_one():
@@ -117,10 +117,10 @@ def chain(seed):
 def test_forward_backward_is_brute_force_over_the_chain(seed, canvas):
     oracle = chain(seed)
     weights = [math.exp(oracle.log_likelihood(sequence)) for sequence in EVERY]
-    found = marginals(oracle, canvas)
+    actual = marginals(oracle, canvas)
     for position in range(LENGTH):
         wanted = brute_force(EVERY, weights, canvas, position)
-        assert found[position].tolist() == pytest.approx(wanted, abs=1e-10)
+        assert actual[position].tolist() == pytest.approx(wanted, abs=1e-10)
 
 
 def test_the_chain_is_a_distribution():
@@ -137,9 +137,9 @@ def test_padding_changes_nothing_about_the_chain(canvas, other):
 
 
 def test_a_long_chain_neither_under_nor_overflows():
-    found = marginals(chain(0), [MASK] * 2000)
-    assert not found.isnan().any()
-    torch.testing.assert_close(found.sum(-1), torch.ones(2000, dtype=torch.float64))
+    actual = marginals(chain(0), [MASK] * 2000)
+    assert not actual.isnan().any()
+    torch.testing.assert_close(actual.sum(-1), torch.ones(2000, dtype=torch.float64))
 
 
 def test_a_token_outside_the_chain_is_refused_or_tells_nothing():

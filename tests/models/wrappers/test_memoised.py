@@ -1,4 +1,4 @@
-"""A model that remembers its canvases says what it would say without."""
+"""A model with a memory gives the same results as without."""
 
 from dataclasses import replace
 
@@ -22,7 +22,7 @@ from unmask import (
     prompt_request,
 )
 from unmask.models.wrappers import memoised as remembered
-from unmask.models.wrappers.memoised import Remembered
+from unmask.models.wrappers.memoised import Memoised
 
 TOP = "confidence | top(1)"
 REVOKE = "confidence | swd(1) | threshold(0.3) | revoke(0.3, times=2)"
@@ -40,7 +40,7 @@ LENGTH = 8
 
 @pytest.fixture(scope="module")
 def model_of(tmp_path_factory):
-    """In float64, so that rounding decides nothing."""
+    """Models in float64, so that rounding changes no decision."""
     made = {}
 
     def get(family):
@@ -65,12 +65,12 @@ def mixed_requests(spec):
 
 def steps_and_outcomes(model, batch_size):
     steps = list(decode_steps(model, mixed_requests(model.spec), batch_size))
-    found = {result.key: outcome(result) for step in steps for result in step.finished}
-    return steps, [found[key] for key in sorted(found)]
+    actual = {result.key: outcome(result) for step in steps for result in step.finished}
+    return steps, [actual[key] for key in sorted(actual)]
 
 
 def said(model, canvas):
-    """Logits wherever the canvas was not given."""
+    """Logits of all positions outside the prompt."""
     rows, positions = (~canvas.given).nonzero(as_tuple=True)
     with torch.no_grad():
         return model.head(model.trunk(canvas), rows, positions)
@@ -81,7 +81,7 @@ def test_a_mixed_batch_decodes_as_without_memory(model_of, family):
     model = model_of(family)
     steps, wanted = steps_and_outcomes(model, 60)
     assert any(step.decision.revoked.any() for step in steps)
-    memory = Remembered(model)
+    memory = Memoised(model)
     assert steps_and_outcomes(memory, 60)[1] == wanted
     assert memory.computed < memory.asked
     computed = memory.computed
@@ -91,7 +91,7 @@ def test_a_mixed_batch_decodes_as_without_memory(model_of, family):
 
 def test_equal_canvases_are_computed_once(model_of):
     model, fed = model_of("llada"), []
-    memory = Remembered(model)
+    memory = Memoised(model)
     hook = model.module.register_forward_pre_hook(lambda _, inputs: fed.append(inputs[0]))
     for times in (1, 2):
         results = decode_many(memory, [PROMPTS[0]] * 3, TOP, length=LENGTH)
@@ -102,7 +102,7 @@ def test_equal_canvases_are_computed_once(model_of):
 
 
 def test_other_rules_compute_only_what_is_new_to_them(model_of):
-    memory = Remembered(model_of("llada"))
+    memory = Memoised(model_of("llada"))
     decode(memory, PROMPTS[0], TOP, length=LENGTH)
     decode(memory, PROMPTS[0], "confidence | top(2)", length=LENGTH)
     assert memory.asked == LENGTH + LENGTH // 2
@@ -117,17 +117,17 @@ def test_rows_go_in_forwards_of_equal_length_without_padding(model_of, monkeypat
     canvas = replace(canvas, given=canvas.given | (canvas.tokens == 0))
     wanted = said(model, canvas)
     hook = model.module.register_forward_pre_hook(lambda _, inputs: fed.append(inputs[0].tolist()))
-    found = said(Remembered(model), canvas)
+    actual = said(Memoised(model), canvas)
     hook.remove()
     assert fed == [[rows[0], rows[2]], [rows[3]], [rows[1]]]
-    torch.testing.assert_close(found, wanted)
+    torch.testing.assert_close(actual, wanted)
 
 
 @pytest.mark.parametrize("family", ["llada", "dream"])
 def test_equal_tokens_of_which_other_ones_were_given_are_told_apart(model_of, family):
-    """A filled mask before the prompt's end may be asked about; a prompt's token may not."""
+    """The head may need a filled mask inside the prompt, but never a token of the prompt."""
     model = model_of(family)
-    memory = Remembered(model)
+    memory = Memoised(model)
     for given in ([1, 1, 1, 0], [0, 1, 1, 0], [1, 0, 1, 0], [1, 1, 1, 0]):
         canvas = replace(canvas_of([5, 4, 7, MASK]), given=torch.tensor([given]).bool())
         torch.testing.assert_close(said(memory, canvas), said(model, canvas))
@@ -136,17 +136,17 @@ def test_equal_tokens_of_which_other_ones_were_given_are_told_apart(model_of, fa
 @pytest.mark.parametrize("most", [0, 5_000])
 def test_beyond_its_limit_it_forgets_and_says_the_same(model_of, monkeypatch, most):
     model = model_of("llada")
-    endless = Remembered(model)
+    endless = Memoised(model)
     wanted = steps_and_outcomes(endless, 20)[1]
     monkeypatch.setattr(remembered, "MOST_BYTES", most)
-    memory = Remembered(model)
+    memory = Memoised(model)
     assert steps_and_outcomes(memory, 20)[1] == wanted
     assert memory.asked == endless.asked
     assert memory.computed > endless.computed
 
 
 def test_what_was_said_stays_when_the_memory_grows(model_of):
-    memory = Remembered(model_of("llada"))
+    memory = Memoised(model_of("llada"))
     canvas = canvas_of([5, MASK, MASK], given=1)
     rows, positions = torch.tensor([0, 0]), torch.tensor([1, 2])
     with torch.no_grad():
@@ -159,7 +159,7 @@ def test_what_was_said_stays_when_the_memory_grows(model_of):
 
 
 def test_what_is_forgotten_is_computed_again(model_of):
-    memory = Remembered(model_of("llada"))
+    memory = Memoised(model_of("llada"))
     first = decode(memory, PROMPTS[0], TOP, length=LENGTH)
     memory.forget()
     assert outcome(decode(memory, PROMPTS[0], TOP, length=LENGTH)) == outcome(first)
@@ -168,15 +168,15 @@ def test_what_is_forgotten_is_computed_again(model_of):
 
 def test_guidance_goes_over_a_memory(model_of):
     model = model_of("llada")
-    memory = Remembered(model)
-    found = decode(Guided(memory, 1.5), PROMPTS[0], RULES[1], length=LENGTH)
-    assert outcome(found) == outcome(decode(Guided(model, 1.5), PROMPTS[0], RULES[1], length=8))
-    assert memory.asked == 2 * found.nfe
+    memory = Memoised(model)
+    actual = decode(Guided(memory, 1.5), PROMPTS[0], RULES[1], length=LENGTH)
+    assert outcome(actual) == outcome(decode(Guided(model, 1.5), PROMPTS[0], RULES[1], length=8))
+    assert memory.asked == 2 * actual.nfe
 
 
 def test_it_shows_the_models_special_tokens(model_of):
     model = model_of("llada")
-    memory = Remembered(model)
+    memory = Memoised(model)
     assert (memory.spec, memory.device) == (model.spec, model.device)
 
 
@@ -184,5 +184,5 @@ def test_it_shows_the_models_special_tokens(model_of):
 def test_a_block_causal_model_is_refused_in_one_line(model_of, family):
     model = model_of(family)
     with pytest.raises(ModelError) as caught:
-        Remembered(model)
+        Memoised(model)
     assert one_line(caught) == f"{model.spec.name} attends in blocks; use its block cache instead"

@@ -1,4 +1,4 @@
-"""A model that errs the same way every time."""
+"""A model with the same noise on every call."""
 
 from __future__ import annotations
 

@@ -62,11 +62,11 @@ def test_a_bit_that_flipped_is_never_taken_for_another_run(data):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "is no trace"),
-        (b"plain text", "is no trace"),
-        (zipped(b"not json\n"), "damaged: a line is no JSON"),
-        (zipped(b"[1]\n"), "is no trace"),
-        (zipped(b'{"some": "json"}\n'), "is no trace"),
+        (b"", "is not a trace"),
+        (b"plain text", "is not a trace"),
+        (zipped(b"not json\n"), "damaged: a line is not JSON"),
+        (zipped(b"[1]\n"), "is not a trace"),
+        (zipped(b'{"some": "json"}\n'), "is not a trace"),
         (
             zipped(b'{"trace": 2, "unmask": "9.9"}\n'),
             "reads format 1; read it with unmask 9",

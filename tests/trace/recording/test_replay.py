@@ -146,7 +146,7 @@ def test_the_command_branches_and_keeps_the_new_trace(trace_file, capsys, tmp_pa
     other = tmp_path / "b.trace"
     rule = ["--rule", "confidence | top(1)"]
     assert main(["replay", str(trace_file), "--branch", "2", *rule, "-o", str(other)]) == 0
-    assert "the first 2 as they were" in capsys.readouterr().out
+    assert "the first 2 repeated" in capsys.readouterr().out
     new = Trace.read(other)
     assert new.header["branch"] == {"of": "a.trace", "rule": SWD, "step": 2}
     assert main(["replay", str(other), "--json"]) == 0

@@ -7,7 +7,7 @@ from unmask.text.terminal import Painter
 from unmask.trace import Trace
 from unmask.trace.story.overview import tell_run
 from unmask.trace.story.step_story import tell_step
-from unmask.trace.story.tables import folded
+from unmask.trace.story.story import folded
 
 SWD = "confidence | swd(5) | threshold(0.5)"
 
@@ -19,15 +19,15 @@ def lines(telling):
 def test_a_run_is_a_table_of_its_steps():
     told = lines(tell_run(trace_of("confidence | threshold(0.9)", RASH, SWINGS)))
     assert told.startswith("confidence | threshold(0.9): 2 positions in 2 steps.")
-    assert "     1   2  best 0.95 passing 1  2 'cups'" in told
-    assert "     2   1  best 0.93 passing 1  1 'pens'" in told
+    assert "     1     2  best 0.95 passing 1  2 'cups'" in told
+    assert "     2     1  best 0.93 passing 1  1 'pens'" in told
 
 
 def test_a_run_names_what_lam_0_would_have_done_and_who_is_worth_asking_about():
     told = lines(tell_run(trace_of(SWD, RASH, SWINGS, SETTLED, canvas=[HOLE] * 3)))
     assert "+0 +1" in told
-    assert "held back longest by SWD: at step 1 lam = 0 would have committed" in told
-    assert "- 0, 1: where lam = 0 first differs, step 1." in told
+    assert "SWD held it back longest: lam = 0 would have committed" in told
+    assert "- 0, 1: the first difference from lam = 0, at step 1." in told
     assert "committed with the lowest confidence" in told
 
 
@@ -47,8 +47,10 @@ def test_a_step_has_its_candidates_in_order_and_says_where_the_rule_cut_them():
     told = lines(tell_step(trace_of("confidence | threshold(0.9)", RASH, SWINGS), 1))
     assert told.startswith("Step 1 of 2: positions 1-2 were open, 1 of 2 candidates committed.")
     assert told.index("'cups'") < told.index("'a'")
-    assert "Position 2 went: under threshold(0.9) its score, 0.95, was above 0.9." in told
-    assert "Position 1 waited: under threshold(0.9) its score, 0.6, was not above 0.9." in told
+    assert "Position 2 was committed: under threshold(0.9) its score, 0.95, was above 0.9." in told
+    assert (
+        "Position 1 was not committed: under threshold(0.9) its score, 0.6, was not above" in told
+    )
 
 
 def test_long_tables_keep_the_first_the_wanted_and_the_last():

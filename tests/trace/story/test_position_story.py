@@ -22,8 +22,10 @@ def test_a_threshold_that_is_passed_is_named_with_the_score():
     told = story(trace, 1)
     assert told.startswith("Position 1 got 'pens' at step 2 of 2, as the only commitment")
     assert "Its prediction changed once: step 1 'a' (0.60), step 2 'pens' (0.93)." in told
-    assert "Not at step 1: under threshold(0.9) its score, 0.6, was not above 0.9." in told
-    assert "It went at step 2: under threshold(0.9) its score, 0.93, was above 0.9." in told
+    assert (
+        "Not committed at step 1: under threshold(0.9) its score, 0.6, was not above 0.9." in told
+    )
+    assert "Committed at step 2: under threshold(0.9) its score, 0.93, was above 0.9." in told
 
 
 def test_the_best_one_goes_where_none_passes_the_threshold():
@@ -44,8 +46,8 @@ def test_the_entropy_budget_says_what_one_more_would_have_cost():
 
 def test_without_history_swd_lets_only_the_best_go():
     trace = trace_of("confidence | swd(5) | threshold(0.5)", RASH, SWINGS, SETTLED)
-    assert "the first forward had no earlier one to compare with" in story(trace, 1)
-    assert "It went at step 1: the first forward" in story(trace, 2)
+    assert "the first step has no earlier one to compare with" in story(trace, 1)
+    assert "Committed at step 1: the first step" in story(trace, 2)
 
 
 def test_what_swd_held_back_is_told_with_d_score_and_rank():
@@ -57,7 +59,7 @@ def test_what_swd_held_back_is_told_with_d_score_and_rank():
     assert first.committed == {2: 2}
     told = story(trace, 1)
     assert "Without SWD it would have been committed at step 1 as 'a' (confidence 0.60)" in told
-    assert "it had no earlier distribution to compare with, so SWD lets it wait" in told
+    assert "it had no earlier distribution to compare with, so SWD does not allow it" in told
     assert "lam = 0 would have committed it at step 2 ('pens') too." in told
     assert "By step 2 the prediction had become 'pens', and that is what was committed." in told
     moment = tell_moment(trace, 1, 2)
@@ -85,22 +87,21 @@ def test_a_rule_that_looks_at_d_by_itself_is_named():
 
 def test_a_limit_that_forced_it_is_named():
     trace = trace_of("confidence | threshold(0.9) | floor(2)", RASH)
-    assert (
-        "It went at step 1: floor(2) asked for more than the 1 that threshold(0.9) took; it was 2nd"
-        in (story(trace, 1))
+    assert "floor(2) required more than the 1 that threshold(0.9) chose; it was 2nd" in (
+        story(trace, 1)
     )
 
 
 def test_a_limit_that_kept_it_back_is_named():
     trace = trace_of("confidence | threshold(0.5) | cap(1)", RASH, SWINGS)
-    assert "threshold(0.5) took 2 positions, it among them, but cap(1) kept it back" in story(
+    assert "threshold(0.5) chose 2 positions with this one, but cap(1) removed it" in story(
         trace, 1
     )
 
 
 def test_a_budget_of_steps_that_forced_it_is_named():
     trace = trace_of("confidence | top(1)", RASH, SWINGS, steps=1)
-    assert "It went at step 1: --steps 1 asked for more than the 1 that top(1) took" in story(
+    assert "Committed at step 1: --steps 1 required more than the 1 that top(1) chose" in story(
         trace, 1
     )
 
@@ -113,7 +114,7 @@ def test_what_a_budget_of_steps_forces_is_forced_at_lam_0_too():
 
 def test_a_block_that_was_not_open_is_named():
     trace = trace_of("confidence | top(1)", RASH, SWINGS, canvas=[HOLE] * 3, block=1)
-    assert "Not at steps 1-2: its block was not open yet." in story(trace, 2)
+    assert "Not committed at steps 1-2: its block was not open yet." in story(trace, 2)
 
 
 def test_a_position_that_a_cache_left_as_it_was_is_told():
@@ -123,7 +124,7 @@ def test_a_position_that_a_cache_left_as_it_was_is_told():
     only = replace(first, **{name: getattr(first, name)[1:] for name in rows})
     header = {**whole.header, "model": {**whole.header["model"], "cache": "delayed"}}
     told = story(Trace(header, (only, *whole.moments[1:]), whole.words, whole.end), 1)
-    assert "Not at step 1: the cache (delayed) did not compute it anew" in told
+    assert "Not committed at step 1: the cache (delayed) did not recompute it" in told
 
 
 def test_what_the_eos_policy_wrote_is_no_commitment():
@@ -136,14 +137,14 @@ def test_what_the_eos_policy_wrote_is_no_commitment():
 def test_positions_behind_the_end_are_not_decided_on():
     ends = said(("the", 0.9), ("a", 0.5), ("<end>", 0.99), ("cups", 0.5))
     told = story(trace_of("confidence | top(1)", ends, eos="stop"), 3)
-    assert "Not at step" in told
+    assert "Not committed at step" in told
     assert "At step 2 everything before" in told
 
 
 def test_an_end_of_text_that_is_ranked_last_is_told():
     ends = said(("the", 0.9), ("<end>", 0.99), ("cups", 0.5))
     told = story(trace_of("confidence | top(1)", ends, ends, eos="last"), 1)
-    assert "Not at step 1: eos=last ranks an end of text last" in told
+    assert "Not committed at step 1: eos=last ranks an end of text last" in told
 
 
 def test_a_commitment_that_was_taken_back_and_made_again_is_told():
@@ -154,7 +155,7 @@ def test_a_commitment_that_was_taken_back_and_made_again_is_told():
     assert told.startswith("Position 2 got 'pens' at step 3 of 3")
     assert "It had been committed as 'cups' at step 1 and was taken back at step 2" in told
     assert "had moved by more than 0.1 nats" in told
-    assert told.count("It went at step") == 2
+    assert told.count("Committed at step") == 2
 
 
 def test_a_drawn_token_names_the_model_s_own_choice():
@@ -170,7 +171,7 @@ def test_a_drawn_token_names_the_model_s_own_choice():
 def test_a_run_that_was_cut_off_tells_what_is_known_so_far():
     whole = trace_of("confidence | top(1)", RASH, SWINGS)
     cut = Trace(whole.header, whole.moments[:1], whole.words, None, "cut.trace")
-    assert story(cut, 1).startswith("Position 1 is still open: the trace stops after 1 step.")
+    assert story(cut, 1).startswith("Position 1 is still a mask: the trace stops after 1 step.")
     assert story(cut, 2).startswith(
         "Position 2 got 'cups' at step 1 (the trace stops after step 1)"
     )
@@ -180,7 +181,7 @@ def test_the_steps_of_a_branch_are_its_run_s():
     whole = trace_of("confidence | swd(5) | top(1)", RASH, SWINGS)
     header = {**whole.header, "branch": {"step": 1}}
     told = story(Trace(header, whole.moments, whole.words, whole.end), 2)
-    assert "It went at step 1: the branch keeps what its run did in this step." in told
+    assert "Committed at step 1: the branch repeats this step of the original run." in told
 
 
 def test_a_selection_of_one_s_own_gets_what_is_always_true(clean_table):

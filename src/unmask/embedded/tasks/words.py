@@ -44,7 +44,7 @@ class CountChange:
 
 
 @dataclass(frozen=True)
-class Story:
+class CountStory:
     """A person with a number of goods, and the changes of that number."""
 
     name: str
@@ -92,23 +92,23 @@ def _someone(random: Random) -> tuple[str, str]:
     return random.choice(MEN), "he"
 
 
-def _chain(random: Random) -> Story:
+def _chain(random: Random) -> CountStory:
     name, pronoun = _someone(random)
     goods, count = random.choice(GOODS), random.randint(5, 30)
     opening = random.choice(("{} has {} {}.", "{} starts with {} {}.", "At first {} has {} {}."))
     events = _events(random, count, random.choice((3, 3, 3, 2)))
     opening = opening.format(name, count, goods)
-    return Story(name, pronoun, goods, opening, None, count, events)
+    return CountStory(name, pronoun, goods, opening, None, count, events)
 
 
-def _boxes(random: Random) -> Story:
+def _boxes(random: Random) -> CountStory:
     name, pronoun = _someone(random)
     goods, boxes = random.choice(GOODS), random.choice(BOXES)
     number, size = random.randint(2, 6), random.randint(2, 6)
     opening = f"{name} has {number} {boxes} of {size} {goods}."
     count = number * size
     start, events = (f"{number} * {size}", count), _events(random, count, 2)
-    return Story(name, pronoun, goods, opening, start, count, events)
+    return CountStory(name, pronoun, goods, opening, start, count, events)
 
 
 def _events(random: Random, count: int, number: int) -> tuple[CountChange, ...]:
@@ -124,7 +124,7 @@ def _events(random: Random, count: int, number: int) -> tuple[CountChange, ...]:
     return tuple(events)
 
 
-def _prompt(random: Random, story: Story) -> str:
+def _prompt(random: Random, story: CountStory) -> str:
     """The prompt: an opening, the events in one or several sentences, and a question."""
     phrases = [event.words for event in story.events]
     subject = story.pronoun.capitalize()
@@ -158,7 +158,7 @@ def _bare(sums: Sums) -> str:
     return f"So {'. '.join(_equations(sums))}. {_direct(sums)}"
 
 
-def _worked(random: Random, story: Story, sums: Sums) -> str:
+def _worked(random: Random, story: CountStory, sums: Sums) -> str:
     """Every part in a random form, so that answers have many different lengths."""
     parts = []
     if story.start is not None or random.random() < 0.4:
@@ -172,7 +172,7 @@ def _worked(random: Random, story: Story, sums: Sums) -> str:
     return f"{' '.join(parts)} {_direct(sums)}"
 
 
-def _opening(random: Random, story: Story) -> str:
+def _opening(random: Random, story: CountStory) -> str:
     count = f"{story.count}" if story.start is None else f"{story.start[0]} = {story.start[1]}"
     return random.choice((f"First {count}.", f"At first {count}.", f"{story.name} has {count}."))
 

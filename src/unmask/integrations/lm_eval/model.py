@@ -171,7 +171,7 @@ class UnmaskLM(TemplateLM):  # type: ignore[misc]
                 "of model_args; --gen_kwargs max_gen_toks=N replaces both",
             )
         ids = self._fitting(self.tok_encode(context) or [self.prefix_token_id], length)
-        seed = int(sha_of([(self.options.decoding.seed or 0), context, repeat])[:12], 16)
+        seed = int(sha_of([self.options.decoding.seed or 0, context, repeat])[:12], 16)
         return TextRequest(prompt_request(spec, ids, length, settings, seed), wanted.until)
 
     def _check_repeats(self, request: Any, arguments: dict[str, Any]) -> None:

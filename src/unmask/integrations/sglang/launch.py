@@ -37,14 +37,11 @@ def options_for(options: DecodingOptions, checkpoint: Description | None) -> dic
     """The contents of the file: the options, with block and end tokens of the checkpoint."""
     values = {**options.given(), "rule": str(options.parsed_rule)}
     if checkpoint is not None:
-        served = served_as(checkpoint)
-        if checkpoint.spec.block != served.block:
-            values["block_size"] = checkpoint.spec.block
-        if values.get("eos", "keep") != "keep" and checkpoint.spec.eos_id is not None:
-            values["eos_id"], values["stop_ids"] = (
-                checkpoint.spec.eos_id,
-                list(checkpoint.spec.stop_ids),
-            )
+        served, spec = served_as(checkpoint), checkpoint.spec
+        if spec.block != served.block:
+            values["block_size"] = spec.block
+        if values.get("eos", "keep") != "keep" and spec.eos_id is not None:
+            values["eos_id"], values["stop_ids"] = spec.eos_id, list(spec.stop_ids)
     BlockOptions.read(values, OTHERS)
     return values
 

@@ -87,9 +87,9 @@ class Call:
         each = (inputs.repeat_interleave(times, 0), attention.repeat_interleave(times, 0))
         return cls(model, options, given, *each)
 
-    def own(self, name: str, default: Any = None) -> Any:
+    def own(self, name: str) -> Any:
         """One of our arguments: from the call, else from the folder."""
-        return self.given.get(name, self.options.get(name, default))
+        return self.given.get(name, self.options.get(name))
 
     def config(self, name: str) -> Any:
         """A value from the call, its generation_config, or the model's generation_config."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
+from typing import Any
 
+from unmask.decoding.options import OPTIONS
 from unmask.lab.paper import TASKS
 from unmask.lab.report.rule_parts import FAMILIES, RuleParts, parts_of, sortable
 from unmask.lab.summary import Summary
@@ -30,10 +32,16 @@ class TrialSetting:
     top_k: int
     seed: int
     decoding: int
+    more: tuple[tuple[str, Any], ...] = ()  # all other options that are set, by name
 
     @classmethod
     def of(cls, trial: Trial) -> TrialSetting:
-        return cls(**{field.name: getattr(trial, field.name) for field in fields(cls)})
+        named = {
+            each.name: getattr(trial, each.name) for each in fields(cls) if each.name != "more"
+        }
+        others = sorted(OPTIONS.keys() - named.keys() - {"rule", "length"})
+        more = ((name, getattr(trial, name)) for name in others)
+        return cls(**named, more=tuple(each for each in more if each[1] is not None))
 
     @property
     def order(self) -> tuple[object, ...]:
@@ -41,7 +49,7 @@ class TrialSetting:
         block = -(self.block or 10**9)
         policy = (self.eos != "keep", self.eos, self.cache != "none", self.cache)
         return (block, *policy, self.dtype, self.steps or 0, self.temperature, self.top_p,
-                self.top_k, self.seed, self.decoding)  # fmt: skip
+                self.top_k, self.seed, self.decoding, self.more)  # fmt: skip
 
     def words(self, others: Iterable[TrialSetting] = ()) -> str:
         """The window, and every value that is not the default or differs from the others."""
@@ -62,6 +70,7 @@ class TrialSetting:
             "top_k": (self.top_k != 0, f"top-k {self.top_k}"),
             "seed": (self.seed != 0, f"seed {self.seed}"),
             "decoding": (False, f"decoding version {self.decoding}"),
+            "more": (True, ", ".join(f"{name} {value}" for name, value in self.more)),
         }
         shown = [text for name, (unusual, text) in said.items() if unusual or name in varied]
         return ", ".join(text for text in (window, *shown) if text)

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from functools import cache
 
 from unmask.lab.paper import DREAM, LENGTHS, LLADA, Published, published
+from unmask.lab.report.panels import TrialSetting
 from unmask.lab.report.rule_parts import parts_of
 from unmask.lab.sweep.trial import Trial
 
@@ -50,7 +51,8 @@ def why_not_the_papers(trial: Trial) -> str | None:
     for name, value in usual.items():
         if getattr(trial, name) != value:
             return f"the paper's {name} is {value}, ours {getattr(trial, name)}"
-    return None
+    more = TrialSetting.of(trial).more
+    return f"the paper does not set {more[0][0]}, ours is {more[0][1]}" if more else None
 
 
 @cache

@@ -20,8 +20,7 @@ from unmask.models.denoiser import Denoiser, ModelSpec
 from unmask.models.tokenizer import Tokenizer
 from unmask.text.answers import Answer, decode_requests
 from unmask.trace import Tracer
-from unmask.trace.recording.files import TraceFiles, made_folder, together
-from unmask.trace.recording.record import text_of
+from unmask.trace.recording.files import Traces, made_folder, together, writable
 
 SIGN_OF_LIFE = 20  # seconds between two of them
 Job = tuple[Work, AskedExample]
@@ -91,13 +90,14 @@ def decoded(
 
 def _traces(
     folder: Path, tokenizer: Tokenizer, taken: list[Job], requests: list[Request]
-) -> TraceFiles:
+) -> Traces:
     """Writes a trace file for every job that is taken."""
 
-    def path(key: int) -> Path:
+    def stream_of(key: int) -> BinaryIO:
         work, ask = taken[key]
         made_folder(folder / work.trial.key)
-        return folder / work.trial.key / (re.sub(r"[^\w.-]+", "-", ask.example) + ".trace")
+        name = re.sub(r"[^\w.-]+", "-", ask.example) + ".trace"
+        return writable(folder / work.trial.key / name)
 
     def tracer(key: int, stream: BinaryIO) -> Tracer:
         work, ask = taken[key]
@@ -105,9 +105,7 @@ def _traces(
         about = {**source, "weights": work.trial.weights, "example": ask.example}
         return Tracer(stream, work.session.spec, requests[key], tokenizer, about)
 
-    return TraceFiles(
-        path, tracer, lambda result: text_of(result, requests[result.key], tokenizer) or ""
-    )
+    return Traces(stream_of, tracer)
 
 
 def record_of(

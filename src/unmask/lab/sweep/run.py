@@ -27,7 +27,7 @@ from unmask.lab.sweep.run_options import (
 )
 from unmask.lab.sweep.store import Store
 from unmask.models.pretrained import Pretrained
-from unmask.models.wrappers.memoised import Remembered
+from unmask.models.wrappers.memoised import Memoised
 from unmask.rules.plugins import import_parts
 
 POLL = 0.5  # seconds between two checks of the workers' progress
@@ -94,7 +94,7 @@ def _decode_here(
         model, batch_size = models.of(group[0], device), options.batch_size
         if options.memo:
             assert isinstance(model, Pretrained), "a model with a cache has no memo"
-            model, batch_size = Remembered(model), sum(len(work.examples) for work in group)
+            model, batch_size = Memoised(model), sum(len(work.examples) for work in group)
         decode(store, group, model, batch_size, progress.done, options.traces)
 
 

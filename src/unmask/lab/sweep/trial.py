@@ -16,6 +16,8 @@ DECODING = 1  # raised when the same settings give other tokens
 # the key of a trial stays the same when an option is added.
 _ALWAYS = ("rule", "length", "block", "eos", "steps", "temperature", "top_p", "top_k", "seed",
            "cache", "dtype")  # fmt: skip
+_FIRST = ("model", "weights", "dtype", "task", "version", "preset", "rule", "length", "block",
+          "eos", "cache")  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,12 +71,13 @@ class Trial(DecodingOptions):
         return "full window" if self.block is None else f"blocks of {self.block}"
 
     def record(self) -> dict[str, Any]:
-        """For JSON."""
-        return {
+        """For JSON. The order of the names is the order in which reports sort trials."""
+        values = {
             name: value
             for name, value in asdict(self).items()
             if name not in OPTIONS or name in _ALWAYS or value is not None
         }
+        return {name: values.pop(name) for name in _FIRST} | values
 
     @classmethod
     def of(cls, record: dict[str, Any]) -> Trial:

@@ -15,7 +15,7 @@ MOST_BYTES = 3 * 2**29  # of hidden states; beyond it the memory is cleared
 Key = tuple[int, bytes]  # the first position that is stored, and the canvas
 
 
-class Remembered:
+class Memoised:
     """A checkpoint with a memory of its hidden states, one entry per canvas.
 
     Rules that are compared on the same prompts reach the same canvases often: the empty one

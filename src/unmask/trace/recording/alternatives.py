@@ -1,4 +1,4 @@
-"""What the model said beyond its first choice: the likeliest tokens, and how far it had moved."""
+"""The likeliest tokens of each position, and the KL to the step before."""
 
 from __future__ import annotations
 
@@ -15,33 +15,32 @@ from unmask.rules.view import KL
 from unmask.trace.recording.stack import Glimpse, Stack
 
 MOST = 5  # tokens per position
-CHUNK = 1 << 15  # elements at once: a short temporary is not handed back to the system each time
+CHUNK = 1 << 15  # elements per chunk: small enough for memory that the allocator reuses
 
 
 @dataclass(frozen=True)
 class Cells:
-    """What was computed for one row in K steps: N cells, step by step in their order."""
+    """The logits of one row in K steps: N cells, sorted by step."""
 
-    step: Tensor  # [N] 0..K-1, on the host as the positions
+    step: Tensor  # [N] 0..K-1, on the host, as are the positions
     positions: Tensor  # [N]
     values: Tensor  # [N, V] on the model's device
 
     @classmethod
     def of(cls, glimpses: Sequence[Glimpse]) -> Cells:
-        """Those of each glimpse's own row."""
-        found = [_own(glimpse) for glimpse in glimpses]
-        positions = _joined([cells[0] for cells in found])
-        counts = torch.tensor([len(cells[0]) for cells in found])
-        step = torch.arange(len(found)).repeat_interleave(counts)
-        return cls(step, positions, _joined([cells[1] for cells in found]))
+        """The cells of each glimpse's row."""
+        positions, values = zip(*(_own(glimpse) for glimpse in glimpses), strict=True)
+        counts = torch.tensor([len(each) for each in positions])
+        step = torch.arange(len(positions)).repeat_interleave(counts)
+        return cls(step, _joined(positions), _joined(values))
 
     def last_step(self) -> Cells:
-        """The cells of the last step alone."""
+        """Only the cells of the last step."""
         first = int((self.step < self.step.max()).sum()) if len(self.step) else 0
         return Cells(self.step[first:], self.positions[first:], self.values[first:].clone())
 
     def candidates(self, stack: Stack) -> Tensor:
-        """Which of the cells a rule could choose: [N] bool."""
+        """The cells that a rule could choose: [N] bool."""
         masked = stack.view.masked
         place = self.positions - stack.start[self.step]
         inside = (place >= 0) & (place < masked.shape[-1])
@@ -50,18 +49,18 @@ class Cells:
 
 @dataclass(frozen=True)
 class Outlook:
-    """What the model thought of N cells, on the host."""
+    """The likeliest tokens of N cells, on the host."""
 
-    token: Tensor  # [N, k] the likeliest ones
+    token: Tensor  # [N, k] the likeliest tokens
     log_p: Tensor  # [N, k] their log-probabilities
-    moved: Tensor | None  # [N] KL to one step earlier, NaN without one; None if it was not asked
+    moved: Tensor | None  # [N] KL to the step before, NaN without one; None if not computed
 
 
 def outlook(cells: Cells, before: Cells | None, kl: KL | None) -> Outlook:
-    """The likeliest tokens, and with `kl` how far each cell has moved since the last step.
+    """The likeliest tokens of each cell, and with `kl` its KL to the step before.
 
-    The instability is asked for where the rule computes none; `before` are the cells of the step
-    before the first.
+    `kl` is given if the rule computes no instability. `before` holds the cells of the step before
+    the first.
     """
     slot = None if kl is None else ship(_one_step_earlier(cells, before), cells.values.device)
     count = min(MOST, cells.values.shape[-1])
@@ -83,7 +82,7 @@ def _log_softmax(values: Tensor) -> Tensor:
 
 
 def _earlier(cells: Cells, before: Cells | None, slot: Tensor) -> Tensor:
-    """The logits one step earlier; whatever where there are none: [n, V]."""
+    """The logits of the step before, arbitrary where there are none: [n, V]."""
     if before is None or not len(before.positions):
         return cells.values[slot.clamp_min(0)]
     held = len(before.positions)
@@ -92,16 +91,16 @@ def _earlier(cells: Cells, before: Cells | None, slot: Tensor) -> Tensor:
 
 
 def _moved(now: Tensor, earlier: Tensor, slot: Tensor, kl: KL) -> Tensor:
-    """KL between two steps from log-probabilities, NaN where slot is -1: [n]."""
+    """KL between two steps, NaN where slot is -1: [n]."""
     then = _log_softmax(earlier)
     first, second = (then, now) if kl == "prev_cur" else (now, then)
     gap = torch.where(first > -torch.inf, first - second, 0.0)  # 0 log 0 = 0
-    found = row_sum(first.exp() * gap).clamp_min(0.0).double()
-    return torch.where(slot >= 0, found, torch.nan)
+    divergence = row_sum(first.exp() * gap).clamp_min(0.0).double()
+    return torch.where(slot >= 0, divergence, torch.nan)
 
 
 def _one_step_earlier(cells: Cells, before: Cells | None) -> Tensor:
-    """Which cell each one was, in `before` and then `cells`; -1 for none: [N]."""
+    """The index of each cell one step before, in `before` followed by `cells`; -1: none. [N]"""
     if not len(cells.positions):
         return cells.positions
     width = int(cells.positions.max()) + 1
@@ -125,6 +124,6 @@ def _own(glimpse: Glimpse) -> tuple[Tensor, Tensor]:
     return kept.positions[mine], kept.values[ship(mine, kept.values.device)]
 
 
-def _joined(parts: list[Tensor]) -> Tensor:
-    """One tensor; a single part is not copied."""
-    return parts[0] if len(parts) == 1 else torch.cat(parts)
+def _joined(parts: Sequence[Tensor]) -> Tensor:
+    """The concatenation; a single part is not copied."""
+    return parts[0] if len(parts) == 1 else torch.cat(list(parts))

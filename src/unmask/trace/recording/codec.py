@@ -1,4 +1,4 @@
-"""How a trace writes columns: names with types, and their bytes in base64 inside a JSON line."""
+"""Encodes the columns of a trace: names with types, and bytes in base64 inside a JSON line."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from unmask.errors import UnmaskError
 
-FORMAT = 1  # the number in the first line; a reader refuses what it does not know
+FORMAT = 1  # the number in the first line; a reader refuses other numbers
 GZIP = 31  # zlib's window bits for a gzip stream
 
 Array = NDArray[Any]
@@ -19,29 +19,29 @@ _WIDTH = {"u16": 2, "u24": 3, "u32": 4, "f16": 2}
 
 
 class TraceError(UnmaskError):
-    """A file that is no trace, or a trace that cannot be used for what was asked."""
+    """The file is not a trace, or the trace does not allow the request."""
 
 
 def raw_columns(kind: str, columns: Array) -> Array:
-    """Columns of one type as bytes, little end first: [C, N] -> uint8 [C, N, width]."""
+    """Columns of one type as little-endian bytes: [C, N] -> uint8 [C, N, width]."""
     width = _WIDTH[kind]
     whole = np.ascontiguousarray(columns, dtype="<u4" if kind == "u24" else f"<{kind[0]}{width}")
     return whole.view(np.uint8).reshape(*columns.shape, -1)[..., :width]
 
 
 def unpack(names: list[str], data: bytes, count: int) -> dict[str, Array]:
-    """Columns by name without their type: whole numbers as int64, others as float64."""
-    found, begin = {}, 0
+    """Decode columns by name: integers as int64, other numbers as float64."""
+    columns, begin = {}, 0
     for written in names:
         name, _, kind = written.rpartition(":")
         if kind not in _WIDTH:
-            raise TraceError(f"the trace has a column {written!r} of a kind that is not known")
+            raise TraceError(f"the trace has a column {written!r} of an unknown type")
         end = begin + _WIDTH[kind] * count
         if end > len(data):
             raise TraceError(f"the trace is damaged: column {name!r} is cut off")
-        found[name] = _unpacked(kind, data[begin:end])
+        columns[name] = _unpacked(kind, data[begin:end])
         begin = end
-    return found
+    return columns
 
 
 def _unpacked(kind: str, data: bytes) -> Array:
@@ -53,28 +53,28 @@ def _unpacked(kind: str, data: bytes) -> Array:
 
 
 def packed(flags: Array) -> Array:
-    """Rows of flags, eight to a byte, the first in the lowest bit: [..., W] -> [..., W / 8]."""
+    """Pack rows of flags, eight in a byte, lowest bit first: [..., W] -> [..., W / 8]."""
     return np.packbits(flags, axis=-1, bitorder="little")
 
 
 def flags(written: str, count: int) -> Array:
-    """A row of flags that was packed and written as text."""
+    """Decode a row of flags that `packed` and `text` wrote."""
     data = np.frombuffer(raw(written), np.uint8)
     return np.unpackbits(data, count=count, bitorder="little").astype(bool)
 
 
 def text(data: bytes) -> str:
-    """Bytes for JSON."""
+    """Bytes as base64 text, for JSON."""
     return base64.b64encode(data).decode("ascii")
 
 
 def raw(written: str) -> bytes:
-    """What `text` wrote."""
+    """Decode the bytes that `text` wrote."""
     return base64.b64decode(written, validate=True)
 
 
 def inflated(data: bytes) -> tuple[bytes, bool]:
-    """What a gzip stream holds, and whether it is whole: of a cut one all that can be read."""
+    """The readable content of a gzip stream, and whether the stream is complete."""
     reader = zlib.decompressobj(GZIP)
     try:
         return reader.decompress(data), reader.eof
@@ -83,11 +83,11 @@ def inflated(data: bytes) -> tuple[bytes, bool]:
 
 
 def _readable(data: bytes) -> bytes:
-    """As much of a damaged stream as can be read."""
-    reader, found = zlib.decompressobj(GZIP), b""
+    """The readable beginning of a damaged stream."""
+    reader, content = zlib.decompressobj(GZIP), b""
     for begin in range(0, len(data), 4096):
         try:
-            found += reader.decompress(data[begin : begin + 4096])
+            content += reader.decompress(data[begin : begin + 4096])
         except zlib.error:
             break
-    return found
+    return content

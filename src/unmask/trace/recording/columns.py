@@ -1,4 +1,4 @@
-"""What a trace tells of every candidate, as columns that repeat nothing."""
+"""The columns of a trace: the numbers of every candidate, without repeated columns."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from unmask.trace.recording.alternatives import Cells, outlook
 from unmask.trace.recording.codec import Array, raw_columns
 from unmask.trace.recording.stack import Stack
 
-# What a column that is left out is the same as, tried in this order.
+# A column is left out if it equals one of these columns, tried in this order.
 _SAME = {
     "alternative_0": ("token",),
     "log_p_0": ("log_confidence",),
@@ -29,7 +29,7 @@ _SAME = {
 
 
 def direction(rule: Rule) -> KL:
-    """The direction of the KL that a trace of this rule tells."""
+    """The direction of the KL in a trace of this rule."""
     for part in rule.modulators:
         if isinstance(part, Stability):
             return part.kl
@@ -38,29 +38,29 @@ def direction(rule: Rule) -> KL:
 
 @dataclass(frozen=True)
 class Columns:
-    """All candidates of K steps, step by step: N of them."""
+    """All N candidates of K steps, sorted by step."""
 
-    exact: Array  # [N, 8] float64, unrounded: what digests are of
+    exact: Array  # [N, 8] float64, unrounded, for the digests
     ids: Array  # every token id that occurs
-    same: dict[str, str]  # columns that are left out, and which ones they repeat
-    names: list[str]  # of the columns that are written, with their types
+    same: dict[str, str]  # columns that are left out -> the columns they equal
+    names: list[str]  # the names of the written columns, with their types
     blocks: list[Array]  # uint8 [columns, N, width], one block for each type
 
     def cells(self, begin: int, end: int) -> bytes:
-        """The columns of some candidates, one after another."""
+        """The columns of the candidates from begin to end, one after another."""
         return b"".join(block[:, begin:end].tobytes() for block in self.blocks)
 
     @classmethod
     def of(cls, rule: Rule, stack: Stack, cells: Cells, before: Cells | None) -> Columns:
-        """Everything about the candidates; `before` are the cells one step before the first."""
+        """Compute the columns; `before` holds the cells of the step before the first."""
         kl = direction(rule)
         kept = cells.candidates(stack)
-        seen = outlook(cells, before, None if kl in rule.needs.directions else kl)
-        exact = _exact(stack, kl, None if seen.moved is None else seen.moved[kept])
+        likeliest = outlook(cells, before, None if kl in rule.needs.directions else kl)
+        exact = _exact(stack, kl, None if likeliest.moved is None else likeliest.moved[kept])
         tokens, floats, ranks = _tokens(stack), _floats(exact.T, stack), _ranks(stack)
-        first, log_p = (found[kept].cpu().numpy() for found in (seen.token, seen.log_p))
-        for place in range(first.shape[-1]):
-            tokens[f"alternative_{place}"] = first[:, place]
+        alternatives, log_p = likeliest.token[kept].numpy(), likeliest.log_p[kept].numpy()
+        for place in range(alternatives.shape[-1]):
+            tokens[f"alternative_{place}"] = alternatives[:, place]
             floats[f"log_p_{place}"] = log_p[:, place].astype(np.float16)
         same = _repeated({**tokens, **floats, **ranks})
         wide = "u32" if stack.view.masked.shape[-1] > 2**16 else "u16"
@@ -74,7 +74,7 @@ class Columns:
 
 
 def _exact(stack: Stack, kl: KL, moved: Tensor | None) -> Array:
-    """The numbers of every candidate as the rule saw them: float64 [N, 8]."""
+    """The unrounded numbers of every candidate: float64 [N, 8]."""
     view, scores, masked = stack.view, stack.decision.scores, stack.view.masked
     if moved is None:
         moved = torch.where(view.seen, view.instability(kl), torch.nan)[masked]
@@ -92,24 +92,24 @@ def _tokens(stack: Stack) -> dict[str, Array]:
 
 
 def _floats(exact: Array, stack: Stack) -> dict[str, Array]:
-    """The numbers as they are written: probabilities as logarithms, in 16 bits."""
+    """The numbers in 16 bits, probabilities as logarithms."""
     with np.errstate(divide="ignore", over="ignore"):
         logs = np.log(exact[:2]).astype(np.float16)
         rounded = dict(zip(_EXACT, exact.astype(np.float16), strict=True))
-    found = {"log_confidence": logs[0], "log_margin": logs[1]}
+    logarithms = {"log_confidence": logs[0], "log_margin": logs[1]}
     scores = stack.decision.scores
     own_unit = scores.logarithmic or scores.value is scores.key
     left_out = {"confidence", "margin", "value"} if own_unit else {"confidence", "margin"}
-    return {**found, **{name: rounded[name] for name in _EXACT if name not in left_out}}
+    return {**logarithms, **{name: rounded[name] for name in _EXACT if name not in left_out}}
 
 
 def _ranks(stack: Stack) -> dict[str, Array]:
-    """Where every candidate stood, 0 for the best, by its score and by the one before SWD."""
+    """The rank of every candidate, 0 for the best, by its score and by the score before SWD."""
     masked, decision = stack.view.masked, stack.decision
-    found = {"rank": _rank(decision.scores.key, masked)}
+    ranks = {"rank": _rank(decision.scores.key, masked)}
     if decision.base is not decision.scores:
-        found["base_rank"] = _rank(decision.base.key, masked)
-    return found
+        ranks["base_rank"] = _rank(decision.base.key, masked)
+    return ranks
 
 
 def _rank(key: Tensor, masked: Tensor) -> Array:
@@ -119,16 +119,16 @@ def _rank(key: Tensor, masked: Tensor) -> Array:
 
 
 def _repeated(columns: Mapping[str, Array]) -> dict[str, str]:
-    """Which columns are the same as others; those need not be written."""
+    """The columns that equal another column and are not written."""
     known = {**columns, "minus_entropy": -columns["entropy"]}
     known.setdefault("base_rank", columns["rank"])
     same: dict[str, str] = {}
     for name, others in _SAME.items():
         if name in known:
             same_as = _alike if name == "log_p_0" else _identical
-            found = next((o for o in others if same_as(known[name], known[o])), None)
-            if found is not None:
-                same[name] = found
+            other = next((o for o in others if same_as(known[name], known[o])), None)
+            if other is not None:
+                same[name] = other
     return same
 
 
@@ -137,5 +137,5 @@ def _identical(first: Array, second: Array) -> bool:
 
 
 def _alike(first: Array, second: Array) -> bool:
-    """The same but for the rounding of two ways to the same number."""
+    """Equal up to rounding, for a number that is computed in two ways."""
     return bool((np.abs(first - second) <= 1e-6 + 1e-3 * np.abs(second)).all())

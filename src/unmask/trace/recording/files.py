@@ -1,44 +1,44 @@
-"""Traces of a whole run: one file for each request, written while the requests are decoded."""
+"""Traces of many requests, one for each, written while the requests are decoded."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import ExitStack
+from io import BytesIO
 from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO
 
-from unmask.decoding.results import Result, Step
+from unmask.decoding.results import Step
 from unmask.errors import RequestError
+from unmask.trace.recording.record import text_of
 from unmask.trace.recording.tracer import Tracer
 
-Begin = Callable[[int, BinaryIO], Tracer]  # a tracer of request `key`, writing to a stream
+Begin = Callable[[int, BinaryIO], Tracer]  # makes the tracer of request `key` for a stream
 
 
 def writable(path: Path, option: str = "--trace") -> BinaryIO:
-    """A new trace file; what is there already is only replaced if it is a trace."""
+    """Open a new trace file; an existing file is replaced only if it is a trace."""
     try:
         if path.is_file() and path.stat().st_size:
             with path.open("rb") as old:
                 if old.read(2) != b"\x1f\x8b":
-                    raise RequestError(f"{path} exists and is no trace; give another {option}")
+                    raise RequestError(f"{path} exists and is not a trace; give another {option}")
         return path.open("wb")
     except OSError as error:
         raise RequestError(f"the trace {path} cannot be written: {error.strerror}") from None
 
 
 def made_folder(path: Path) -> None:
-    """A folder for many traces."""
+    """Make a folder for traces."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise RequestError(
-            f"the folder {path} for traces cannot be made: {error.strerror}"
-        ) from None
+        raise RequestError(f"the trace folder {path} cannot be made: {error.strerror}") from None
 
 
 def together(*listeners: Callable[[Step], None] | None) -> Callable[[Step], None] | None:
-    """Shows a step to everyone who listens, if anyone does."""
+    """Calls every listener with a step; None if there is no listener."""
     present = [listener for listener in listeners if listener is not None]
 
     def see(step: Step) -> None:
@@ -48,31 +48,38 @@ def together(*listeners: Callable[[Step], None] | None) -> Callable[[Step], None
     return see if present else None
 
 
-class TraceFiles:
-    """Sees the steps of many requests and writes each one's to a file of its own."""
+class KeptBytes(BytesIO):
+    """A stream in memory whose bytes stay in `value` after it is closed."""
 
-    def __init__(
-        self, path_of: Callable[[int], Path], begin: Begin, text_of: Callable[[Result], str]
-    ) -> None:
-        self.path_of = path_of
+    value = b""
+
+    def close(self) -> None:
+        self.value = self.value or self.getvalue()
+        super().close()
+
+
+class Traces:
+    """Sees the steps of many requests and writes the trace of each one to its own stream."""
+
+    def __init__(self, open_stream: Callable[[int], BinaryIO], begin: Begin) -> None:
+        self.open_stream = open_stream
         self.begin = begin
-        self.text_of = text_of
         self._open: dict[int, tuple[Tracer, BinaryIO]] = {}
 
-    def __enter__(self) -> TraceFiles:
+    def __enter__(self) -> Traces:
         return self
 
     def __call__(self, step: Step) -> None:
-        """Pass a step on to the tracers of its rows."""
+        """Pass a step to the tracers of its rows."""
         for row, key in enumerate(step.keys):
             if key not in self._open:
-                stream = writable(self.path_of(key))
+                stream = self.open_stream(key)
                 self._open[key] = self.begin(key, stream), stream
             self._open[key][0].see(step, row)
         for result in step.finished:
             tracer, stream = self._open.pop(result.key)
             with stream:
-                tracer.close(result, self.text_of(result))
+                tracer.close(result, text_of(result, tracer.request, tracer.tokenizer))
 
     def __exit__(
         self,
@@ -80,7 +87,7 @@ class TraceFiles:
         error: BaseException | None,
         at: TracebackType | None,
     ) -> None:
-        """Whatever happened: what was seen of unfinished requests is kept."""
+        """Close the traces of unfinished requests; the steps so far are kept."""
         with ExitStack() as streams:
             for tracer, stream in self._open.values():
                 streams.enter_context(stream)

@@ -1,4 +1,4 @@
-"""Trace: a run as it was written, read back step by step."""
+"""Reads trace files."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ from unmask.trace.recording.codec import FORMAT, Array, TraceError, flags, infla
 
 @dataclass(frozen=True)
 class Moment:
-    """One step: what the rule saw of n candidates, and what it did. Arrays are [n]."""
+    """One step: the numbers of n candidates, and what the rule did. Arrays are [n]."""
 
-    forward: int  # how many forwards came before it
+    forward: int  # the number of forwards before this step
     window: tuple[int, int]
     positions: Array
     token: Array
     confidence: Array
     margin: Array
-    entropy: Array  # of the distribution that scores
-    raw_entropy: Array  # of the model's own: what budgets count
-    instability: Array  # D, NaN where there was nothing to compare with
-    base: Array  # the score before modulators, as it ranks: a logarithm if `logarithmic`
-    score: Array  # after them
+    entropy: Array  # of the distribution that the rule scores
+    raw_entropy: Array  # of the model's own distribution, which budgets count
+    instability: Array  # D, NaN without a distribution of the step before
+    base: Array  # the score before modulators; a logarithm if `logarithmic`
+    score: Array  # the score after modulators
     logarithmic: bool
     rank: Array  # 0 is the best
     base_rank: Array  # by the score before modulators
     chosen: Array  # bool: committed now
-    ready: Array  # bool: among whom the selection chose
+    ready: Array  # bool: the selection could choose it
     alternatives: Array  # [n, k] token ids, the likeliest first
     probabilities: Array  # [n, k]
     committed: dict[int, int]  # position -> token, by the rule
@@ -45,41 +45,41 @@ class Moment:
     revoked: tuple[int, ...]
     selected: tuple[int, ...]  # by the selection alone, before limits
     unweighted: tuple[int, ...] | None  # what lam = 0 would have committed; None without SWD
-    gauge: dict[str, float | None]  # the selection's own state: spent, next, best, passing...
+    gauge: dict[str, float | None]  # numbers of the selection: spent, next, best, passing...
     digest: str  # of the unrounded numbers
     value: Array = field(default_factory=lambda: np.zeros(0))  # the score in its own unit
 
     def place(self, position: int) -> int | None:
-        """Where a position stands among the candidates, or None."""
-        found = np.searchsorted(self.positions, position)
-        here = found < len(self.positions) and self.positions[found] == position
-        return int(found) if here else None
+        """The index of a position among the candidates, or None."""
+        place = int(np.searchsorted(self.positions, position))
+        here = place < len(self.positions) and self.positions[place] == position
+        return place if here else None
 
     @property
     def writes(self) -> dict[int, int]:
-        """All that was written in this step."""
+        """All tokens written in this step, by position."""
         return {**self.committed, **self.filled}
 
     @property
     def queue(self) -> list[int]:
-        """Candidates as places, the best first."""
+        """The indices of the candidates, the best first."""
         order: list[int] = np.argsort(self.rank, kind="stable").tolist()
         return order
 
 
 @dataclass(frozen=True)
 class Trace:
-    """A run: what was asked, its steps, and how it ended."""
+    """A run: its request, its steps and its end."""
 
     header: dict[str, Any]
     moments: tuple[Moment, ...]
     words: dict[int, str]
-    end: dict[str, Any] | None  # nfe, nfe_eos, text; None where the run was cut off
+    end: dict[str, Any] | None  # nfe, nfe_eos, text; None if the run was cut off
     name: str = "trace"
 
     @classmethod
     def read(cls, file: str | os.PathLike[str]) -> Trace:
-        """From a file; of one that was cut off, all that was written."""
+        """Read a file. A file that was cut off gives the steps that it holds."""
         path = Path(file)
         try:
             data = path.read_bytes()
@@ -89,14 +89,14 @@ class Trace:
 
     @classmethod
     def of(cls, data: bytes, name: str = "trace") -> Trace:
-        """From a file's bytes."""
+        """Read the bytes of a file."""
         if data[:2] != b"\x1f\x8b":
-            raise TraceError(f"{name} is no trace; make one with 'unmask run ... --trace FILE'")
+            raise TraceError(f"{name} is not a trace; make one with 'unmask run ... --trace FILE'")
         content, whole = inflated(data)
-        lines = content.split(b"\n")[:-1]  # what follows the last line break was cut off
+        lines = content.split(b"\n")[:-1]  # an unfinished last line is dropped
         records = [_parsed(line, name) for line in lines]
         if not records or "trace" not in records[0]:
-            raise TraceError(f"{name} is no trace; make one with 'unmask run ... --trace FILE'")
+            raise TraceError(f"{name} is not a trace; make one with 'unmask run ... --trace FILE'")
         header = records[0]
         if header["trace"] != FORMAT:
             raise TraceError(
@@ -117,13 +117,13 @@ class Trace:
 
     @cached_property
     def settings(self) -> Settings:
-        """As the run was made with."""
+        """The settings of the run."""
         given = {**self.header["settings"], "rule": self.rule}
         return Settings(**{**given, "sampling": Sampling(**given["sampling"])})
 
     @cached_property
     def spec(self) -> ModelSpec:
-        """Of the model that made it."""
+        """The spec of the model that ran."""
         given = self.header["spec"]
         return ModelSpec(**{**given, "stop_ids": tuple(given["stop_ids"])})
 
@@ -133,7 +133,7 @@ class Trace:
         return np.array(self.header["canvas"], dtype=np.int64)
 
     def canvas_after(self, step: int) -> Array:
-        """The token ids after that many steps, all of them at -1: [L]."""
+        """The token ids after a number of steps; -1 means all steps: [L]."""
         tokens: Array = self.canvas.copy()
         for moment in self.moments[: len(self.moments) if step < 0 else step]:
             for position, token in moment.committed.items():
@@ -145,7 +145,7 @@ class Trace:
 
     @cached_property
     def commit_step(self) -> Array:
-        """The step (from 0) that fixed each position, -1 where it was given or is open: [L]."""
+        """The step (from 0) that wrote each position, -1 in the prompt and for masks: [L]."""
         steps = np.full(len(self.canvas), -1)
         for number, moment in enumerate(self.moments):
             steps[list(moment.committed)] = number
@@ -154,7 +154,7 @@ class Trace:
         return steps
 
     def word(self, token: int) -> str:
-        """A token as people read it."""
+        """The text of a token, or its id as #17."""
         return self.words.get(int(token), f"#{int(token)}")
 
     @property
@@ -166,43 +166,43 @@ def _parsed(line: bytes, name: str) -> dict[str, Any]:
     try:
         record = json.loads(line)
     except ValueError:
-        raise TraceError(f"{name} is damaged: a line is no JSON") from None
+        raise TraceError(f"{name} is damaged: a line is not JSON") from None
     if not isinstance(record, dict):
-        raise TraceError(f"{name} is no trace; make one with 'unmask run ... --trace FILE'")
+        raise TraceError(f"{name} is not a trace; make one with 'unmask run ... --trace FILE'")
     return record
 
 
 def _moment(record: dict[str, Any]) -> Moment:
     start, stop = record["window"]
     candidates = flags(record["candidates"], stop - start)
-    found = unpack(record["columns"], raw(record["cells"]), record["count"])
-    found["minus_entropy"] = -found["entropy"]
+    columns = unpack(record["columns"], raw(record["cells"]), record["count"])
+    columns["minus_entropy"] = -columns["entropy"]
     for name, other in record["same"].items():
-        found[name] = found[other]
+        columns[name] = columns[other]
     ready = flags(record["ready"], stop - start) if "ready" in record else candidates
     committed = dict(record["committed"])
     positions = start + candidates.nonzero()[0]
     logarithmic = record["logarithmic"]
-    counted = range(sum(name.startswith("log_p_") for name in found))
+    counted = range(sum(name.startswith("log_p_") for name in columns))
     return Moment(
         forward=record["forward"],
         window=(start, stop),
         positions=positions,
-        token=found["token"],
-        confidence=np.exp(found["log_confidence"]),
-        margin=np.exp(found["log_margin"]),
-        entropy=found["entropy"],
-        raw_entropy=found["raw_entropy"],
-        instability=found["instability"],
-        base=found["base"],
-        score=found["score"],
+        token=columns["token"],
+        confidence=np.exp(columns["log_confidence"]),
+        margin=np.exp(columns["log_margin"]),
+        entropy=columns["entropy"],
+        raw_entropy=columns["raw_entropy"],
+        instability=columns["instability"],
+        base=columns["base"],
+        score=columns["score"],
         logarithmic=logarithmic,
-        rank=found["rank"],
-        base_rank=found["base_rank"],
+        rank=columns["rank"],
+        base_rank=columns["base_rank"],
         chosen=np.isin(positions, list(committed)),
         ready=ready[candidates],
-        alternatives=np.stack([found[f"alternative_{place}"] for place in counted], -1),
-        probabilities=np.exp(np.stack([found[f"log_p_{place}"] for place in counted], -1)),
+        alternatives=np.stack([columns[f"alternative_{place}"] for place in counted], -1),
+        probabilities=np.exp(np.stack([columns[f"log_p_{place}"] for place in counted], -1)),
         committed=committed,
         filled=dict(record.get("filled", ())),
         revoked=tuple(record.get("revoked", ())),
@@ -210,5 +210,5 @@ def _moment(record: dict[str, Any]) -> Moment:
         unweighted=tuple(record["unweighted"]) if "unweighted" in record else None,
         gauge=record.get("gauge", {}),
         digest=record["digest"],
-        value=np.exp(found["score"]) if logarithmic else found.get("value", found["score"]),
+        value=np.exp(columns["score"]) if logarithmic else columns.get("value", columns["score"]),
     )

@@ -1,4 +1,4 @@
-"""Record: one request decoded with its trace."""
+"""Decodes one request and writes its trace."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from unmask.trace.recording.tracer import Tracer
 def record(
     model: Denoiser, request: Request, stream: BinaryIO, tokenizer: Tokenizer | None = None
 ) -> Result:
-    """Decode a request and write its trace while it runs; the stream is the caller's to close."""
+    """Decode a request and write its trace to a stream; the caller closes the stream."""
     tracer = Tracer(stream, model.spec, request, tokenizer)
     return watched(tracer, decode_steps(model, [request], keep_logits=True))
 
 
 def watched(tracer: Tracer, steps: Iterable[Step]) -> Result:
-    """Show a tracer all steps of its only row."""
+    """Pass all steps of a run with one row to a tracer, and return the result."""
     for step in steps:
         tracer.see(step)
         for result in step.finished:

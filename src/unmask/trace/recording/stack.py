@@ -1,4 +1,4 @@
-"""Steps of one row, one above the other: K steps as a view and a decision of K rows."""
+"""K steps of one row as one view and one decision with K rows."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ class Stack:
 
     @classmethod
     def of(cls, glimpses: Sequence[Glimpse]) -> Stack:
-        """What the rule saw and decided in each of the steps.
+        """Stack the views and decisions of the steps.
 
-        Rules treat every row by itself, so a rule that is given this view answers for all steps.
+        Rules treat rows independently, so a rule decides all K steps of this view at once.
         """
         steps = [glimpse.step for glimpse in glimpses]
         shapes = {(step.view.masked.shape, step.view.progress.known.shape) for step in steps}
@@ -57,19 +57,19 @@ class Stack:
 
 @dataclass(frozen=True)
 class _Pile:
-    """Takes one row of each of K tensors."""
+    """Stacks one row of each of K tensors."""
 
     rows: list[int]
     equal: bool  # all steps have the same shapes
 
     def __call__(self, tensors: list[Tensor]) -> Tensor:
-        """Row `rows[k]` of the k-th tensor, [B, ...], as one tensor: [K, ...]."""
+        """Stack row `rows[k]` of the k-th tensor, [B, ...]: [K, ...]."""
         if self.equal and tensors[0].shape[0] == 1:
             return torch.cat(tensors)
-        found = [tensor[row] for tensor, row in zip(tensors, self.rows, strict=True)]
-        if self.equal or found[0].ndim == 0:
-            return torch.stack(found)
-        return pad_sequence(found, batch_first=True)
+        rows = [tensor[row] for tensor, row in zip(tensors, self.rows, strict=True)]
+        if self.equal or rows[0].ndim == 0:
+            return torch.stack(rows)
+        return pad_sequence(rows, batch_first=True)
 
     def view(self, views: list[View]) -> View:
         first = views[0]
@@ -90,9 +90,9 @@ class _Pile:
         counts = [decision.least for decision in made if decision.least is not None]
         return Decision(base, scores, chosen, revoked, self(counts) if counts else None)
 
-    def scores(self, given: list[Scores]) -> Scores:
-        first = given[0]
-        key = self([scores.key for scores in given])
+    def scores(self, made: list[Scores]) -> Scores:
+        first = made[0]
+        key = self([scores.key for scores in made])
         if first.value is first.key:
             return replace(first, key=key, value=key)
-        return replace(first, key=key, value=self([scores.value for scores in given]))
+        return replace(first, key=key, value=self([scores.value for scores in made]))

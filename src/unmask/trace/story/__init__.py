@@ -1,1 +1,1 @@
-"""Traces in words: why a position got its token when it did."""
+"""Stories of traces: why a position got its token in its step."""

@@ -14,8 +14,8 @@ from unmask.trace.story.timeline import Look, Timeline
 from unmask.trace.story.why_step import swd_of
 
 MEANING = (
-    "lam = 0 means the same step of this run, the same canvas and no SWD; a run without SWD "
-    "would have gone its own way after the first difference."
+    "lam = 0 means the same step of this run with the same canvas, decided without SWD. A whole "
+    "run without SWD would differ from this run after the first difference."
 )
 
 
@@ -33,7 +33,7 @@ def swd_words(timeline: Timeline) -> list[str]:
     brought = [look for look in timeline.looks if look.chosen and look.unweighted is False]
     changes = [*_held(swd, timeline, held), *(_brought(swd, look) for look in brought)]
     if not timeline.looks:
-        return ["SWD never saw it: it was no candidate in any step."]
+        return ["SWD did not affect it: it was not a candidate in any step."]
     if not changes:
         return [f"SWD changed nothing here: {_same(timeline)}."]
     return changes
@@ -41,7 +41,7 @@ def swd_words(timeline: Timeline) -> list[str]:
 
 def _same(timeline: Timeline) -> str:
     if timeline.waits and any(look.chosen for look in timeline.looks):
-        return "in each of its steps lam = 0 would have left it, or committed it, just the same"
+        return "lam = 0 would have decided the same in each of its steps"
     if timeline.waits:
         return "lam = 0 would not have committed it either"
     return f"lam = 0 would have committed it at step {timeline.looks[0].step} too"
@@ -82,15 +82,15 @@ def _afterwards(timeline: Timeline, first: Look) -> Iterator[str]:
 def _brought(swd: Stability, look: Look) -> str:
     first = f"Without SWD it would not have been committed at step {look.step}"
     if look.rank < look.base_rank and len(look.trace.rule.modulators) == 1 and _lowers(swd, look):
-        why = f"it was {ordinal(look.base_rank)}, and SWD put it {ordinal(look.rank)} since others"
-        return f"{first}: by score {why} still moved more than it (D = {number(look.instability)})."
+        ranks = f"by score it was {ordinal(look.base_rank)}, and SWD ranked it {ordinal(look.rank)}"
+        return f"{first}: {ranks} because others had a larger D than {number(look.instability)}."
     return f"{first}; {_penalty(swd, look)}."
 
 
 def _penalty(swd: Stability, look: Look) -> str:
     """How SWD changed its score and its rank."""
     if math.isnan(look.instability) and swd.start != "uniform":
-        waits = "SWD lets it wait" if not look.ready else "SWD leaves its score as it was"
+        waits = "SWD does not allow it" if not look.ready else "SWD leaves its score as it was"
         return f"it had no earlier distribution to compare with, so {waits}"
     moved = number(look.instability)
     what = "the distance from uniform" if moved == "-" else f"D = {moved}"
@@ -101,7 +101,7 @@ def _penalty(swd: Stability, look: Look) -> str:
     if look.base_rank == look.rank:
         return f"{what} {verb} its score from {change} and {rank}"
     before = "" if len(look.trace.rule.modulators) == 1 else " (with all modulators)"
-    return f"{what} {verb} its score from {change} and took {rank}{before}"
+    return f"{what} {verb} its score from {change} and changed {rank}{before}"
 
 
 def _lowers(swd: Stability, look: Look) -> bool:

@@ -1,4 +1,4 @@
-"""How stories write numbers, tokens, steps and lists of positions."""
+"""Formats numbers, tokens, steps and lists of positions for stories."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MOST = 6  # names in a list
 
 
 def cell(value: float) -> str:
-    """The same for columns: 0.830, 2e-09."""
+    """A number of a table: 0.830, 2e-09; - if unknown."""
     if math.isnan(value):
         return "-"
     small = 0 < abs(value) < 0.0005
@@ -22,12 +22,12 @@ def cell(value: float) -> str:
 
 
 def share(value: float) -> str:
-    """A probability as text has it: 0.31, 1.00, 0.0021."""
+    """A probability in a sentence: 0.31, 1.00, 0.0021."""
     return number(value, 2) if 0 < value < 0.01 else f"{value:.2f}"
 
 
 def quoted(word: str, longest: int = LONGEST) -> str:
-    """A token in quotes, with its spaces; nothing in it breaks a line."""
+    """A token in quotes, with its spaces and without line breaks."""
     plain = "".join(c if c.isprintable() else repr(c)[1:-1] for c in word)
     if len(plain) > longest:
         plain = plain[: longest - 3] + "..."
@@ -35,12 +35,12 @@ def quoted(word: str, longest: int = LONGEST) -> str:
 
 
 def named(trace: Trace, position: int, token: int) -> str:
-    """A position and what it got: 23 ' pens'."""
+    """A position and its token: 23 ' pens'."""
     return f"{position} {quoted(trace.word(token))}"
 
 
 def spans(numbers: Iterable[int]) -> str:
-    """1, 2, 3 and 7 as `1-3, 7`."""
+    """Numbers as ranges: `1-3, 7`."""
     ordered = sorted(numbers)
     runs = groupby(enumerate(ordered), key=lambda pair: pair[1] - pair[0])
     ends = [[n for _, n in run] for _, run in runs]
@@ -53,7 +53,7 @@ def steps(numbers: Sequence[int]) -> str:
 
 
 def listed(names: Sequence[str], most: int = MOST) -> str:
-    """All names, or the first of them and how many more."""
+    """All names, or the first ones and the number of the others."""
     if len(names) <= most + 1:
         return ", ".join(names)
     return f"{', '.join(names[:most])} and {len(names) - most} more"

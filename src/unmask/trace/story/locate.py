@@ -1,4 +1,4 @@
-"""Which position is meant: by its number, or by the word that ended there."""
+"""Finds the position that a user asks for, by its number or by its final word."""
 
 from __future__ import annotations
 
@@ -10,44 +10,43 @@ from unmask.trace.story.format import quoted, spans
 
 
 def written(trace: Trace) -> list[int]:
-    """The positions that decoding was asked to write."""
-    found: list[int] = (trace.canvas == trace.spec.mask_id).nonzero()[0].tolist()
-    return found
+    """The positions that were masks before the first step."""
+    positions: list[int] = (trace.canvas == trace.spec.mask_id).nonzero()[0].tolist()
+    return positions
 
 
 def checked_position(trace: Trace, position: int) -> int:
-    """The position itself, if there is something to tell of it."""
+    """The position, if decoding wrote it; else an error."""
     size, open_at = len(trace.canvas), written(trace)
     if not 0 <= position < size:
         raise TraceError(
-            f"position {position} is outside the canvas: it has 0-{size - 1}, and decoding wrote "
+            f"position {position} is outside the canvas (0-{size - 1}); decoding wrote "
             f"{spans(open_at)}"
         )
     if position not in open_at:
         word = quoted(trace.word(int(trace.canvas[position])))
         raise TraceError(
-            f"position {position} was given: {word} is part of the prompt; decoding wrote "
-            f"{spans(open_at)}"
+            f"position {position} is part of the prompt ({word}); decoding wrote {spans(open_at)}"
         )
     if not trace.moments:
-        raise TraceError(f"{trace.name} was cut off before its first step; there is nothing to say")
+        raise TraceError(f"{trace.name} was cut off before its first step; it has no steps")
     return position
 
 
 def checked_step(trace: Trace, step: int) -> int:
-    """The step itself, counted from 1, if the trace has it."""
+    """The step, counted from 1, if the trace has it; else an error."""
     if not 1 <= step <= len(trace.moments):
-        raise TraceError(f"step {step} is not in {trace.name}: it has 1-{len(trace.moments)}")
+        raise TraceError(f"step {step} is not in {trace.name}; it has steps 1-{len(trace.moments)}")
     return step
 
 
 def positions_of(trace: Trace, word: str) -> list[int]:
-    """Where decoding wrote a word, spaces around it aside, or an error that says what is known."""
+    """The positions whose final token is a word, ignoring spaces around it; else an error."""
     canvas, open_at = trace.canvas_after(-1), written(trace)
     alike = np.array([_alike(trace.word(token), word) for token in canvas.tolist()])
-    found = [position for position in open_at if alike[position]]
-    if found:
-        return found
+    positions = [position for position in open_at if alike[position]]
+    if positions:
+        return positions
     if alike.any():
         raise TraceError(
             f"{quoted(word)} is only in the prompt, at {spans(alike.nonzero()[0].tolist())}; "
@@ -61,8 +60,8 @@ def positions_of(trace: Trace, word: str) -> list[int]:
             if _alike(trace.word(int(token)), word)
         }
     )
-    hint = f"; it was predicted for a while at {spans(guessed)}" if guessed else ""
-    raise TraceError(f"no position ended as {quoted(word)}{hint}")
+    hint = f"; it was predicted in some steps at {spans(guessed)}" if guessed else ""
+    raise TraceError(f"no position has the final token {quoted(word)}{hint}")
 
 
 def _alike(token: str, word: str) -> bool:

@@ -1,4 +1,4 @@
-"""Why a position got its token when it did: a head line, a table of its steps, and sentences."""
+"""The story of one position: why it got its token in its step and not earlier."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from unmask.trace.story.format import (
     steps,
 )
 from unmask.trace.story.steps import look_record, steps_table
-from unmask.trace.story.telling import Telling
-from unmask.trace.story.timeline import Event, Look, Timeline
+from unmask.trace.story.story import Story
+from unmask.trace.story.timeline import Look, PositionEvent, Timeline
 from unmask.trace.story.why_step import cause
 
 RUNS = 6  # how many predictions a story lists
 
 
-def tell_position(trace: Trace, position: int) -> Telling:
-    """The story of a position that decoding was asked to write."""
+def tell_position(trace: Trace, position: int) -> Story:
+    """The story of a position that decoding wrote."""
     timeline = Timeline(trace, position)
     last = timeline.last
-    return Telling(
+    return Story(
         head=_head(timeline),
         before=[*_past(timeline), *_prediction(timeline)],
         table=steps_table(timeline.looks),
@@ -46,21 +46,21 @@ def tell_position(trace: Trace, position: int) -> Telling:
     )
 
 
-def tell_moment(trace: Trace, position: int, step: int) -> Telling:
-    """What a position was in one step, and why it was written then or was not."""
+def tell_moment(trace: Trace, position: int, step: int) -> Story:
+    """The story of a position in one step: whether it was written then, and why."""
     timeline = Timeline(trace, position)
     entry = timeline.entries[step - 1]
     here, look = f"Position {position} at step {step} of {len(trace.moments)}", entry.look
     head = f"{here}: {cause(timeline, entry).words}."
     written = list(_taken(timeline, step))
     if look is None:
-        return Telling(head, {"position": position, "step": step}, after=written)
-    verb = "was committed" if look.chosen else "waited"
-    return Telling(
+        return Story(head, {"position": position, "step": step}, after=written)
+    verb = "was committed" if look.chosen else "was not committed"
+    return Story(
         head=f"{here}: {quoted(trace.word(look.token))} {verb}.",
         table=steps_table([look]),
         after=[
-            *(written or [f"It waited: {cause(timeline, entry).words}."]),
+            *(written or [f"It was not committed: {cause(timeline, entry).words}."]),
             *_behind_whom([look]),
             *swd_words(replace(timeline, only=step)),
         ],
@@ -74,7 +74,7 @@ def _head(timeline: Timeline) -> str:
     total = len(trace.moments)
     of = f"of {total}" if trace.finished else f"(the trace stops after step {total})"
     if last is None:
-        return f"{here} is still open: the trace stops after {counted(total, 'step')}."
+        return f"{here} is still a mask: the trace stops after {counted(total, 'step')}."
     got = f"{here} got {quoted(trace.word(last.token))} at step {last.step} {of}"
     if last.kind == "fill":
         return f"{got}: the EOS policy {trace.settings.eos!r} wrote it, not the rule."
@@ -102,8 +102,8 @@ def _past(timeline: Timeline) -> Iterator[str]:
             yield f"The rule had committed {word} at step {event.step}; {_behind_end(following)}."
 
 
-def _behind_end(event: Event) -> str:
-    return f"it lay behind an end of text, so step {event.step} wrote over it"
+def _behind_end(event: PositionEvent) -> str:
+    return f"it stood after an end of text, so step {event.step} overwrote it"
 
 
 def _prediction(timeline: Timeline) -> Iterator[str]:
@@ -161,10 +161,10 @@ def _ahead(timeline: Timeline) -> Iterator[str]:
     while_waiting = f"While it waited ({steps([look.step for look in waits])})"
     if before:
         was = "was" if len(before) == 1 else "were"
-        ahead = f"{counted(len(before), 'position')} ahead of it by score {was} committed"
+        ahead = f"{counted(len(before), 'position')} with a better rank {was} committed"
         yield f"{while_waiting}, {ahead}: {listed(before)}."
     if though:
-        yield f"Committed then though behind it by score: {listed(though)}."
+        yield f"Also committed then, with a worse rank: {listed(though)}."
     yield from _behind_whom(waits)
 
 
@@ -187,7 +187,7 @@ def _waiting(timeline: Timeline) -> Iterator[str]:
         last, reason = run[-1]
         same = len(run) == 1 or reason.kind in ("later", "behind", "stale")
         at = ": " if same else f"; at step {last} "
-        yield f"Not at {steps([step for step, _ in run])}{at}{reason.words}."
+        yield f"Not committed at {steps([step for step, _ in run])}{at}{reason.words}."
 
 
 def _taken(timeline: Timeline, only: int | None = None) -> Iterator[str]:
@@ -197,7 +197,7 @@ def _taken(timeline: Timeline, only: int | None = None) -> Iterator[str]:
             continue
         if event.kind == "commit":
             entry = timeline.entries[event.step - 1]
-            yield f"It went at step {event.step}: {cause(timeline, entry).words}."
+            yield f"Committed at step {event.step}: {cause(timeline, entry).words}."
         elif event.kind == "fill":
             yield f"At step {event.step} {_FILL[timeline.trace.settings.eos]}."
 

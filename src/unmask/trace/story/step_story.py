@@ -1,4 +1,4 @@
-"""The story of one step: the candidates in their order, and where the rule cut them."""
+"""The story of one step: its candidates by rank, and which of them the rule committed."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from unmask.trace.recording.reading import Moment, Trace
 from unmask.trace.story.counterfactual import meaning
 from unmask.trace.story.format import spans
 from unmask.trace.story.steps import look_record, queue_table
-from unmask.trace.story.telling import Telling
-from unmask.trace.story.timeline import Entry, Look, Timeline, given_steps
+from unmask.trace.story.story import Story
+from unmask.trace.story.timeline import Look, StepState, Timeline, given_steps
 from unmask.trace.story.why_step import cause, swd_of
 
 
-def tell_step(trace: Trace, step: int) -> Telling:
-    """Of a step, counted from 1."""
+def tell_step(trace: Trace, step: int) -> Story:
+    """The story of a step, counted from 1."""
     moment = trace.moments[step - 1]
     looks = [Look(trace, step, moment, place) for place in moment.queue]
     window = f"positions {moment.window[0]}-{moment.window[1] - 1} were open"
     took = f"{len(moment.committed)} of {counted(len(looks), 'candidate')}"
-    return Telling(
+    return Story(
         head=f"Step {step} of {len(trace.moments)}: {window}, {took} committed.",
         table=queue_table(looks),
         after=[*_at_the_cut(looks), *_written(trace, moment), *_without_swd(trace, moment)],
@@ -46,29 +46,29 @@ def moment_record(step: int, moment: Moment) -> dict[str, Any]:
 
 
 def unlike(trace: Trace, moment: Moment) -> bool:
-    """Whether lam = 0 would have committed something else."""
+    """Whether lam = 0 would have committed other positions."""
     if moment.forward < given_steps(trace):
         return False
     return moment.unweighted is not None and set(moment.unweighted) != set(moment.committed)
 
 
 def instead(moment: Moment, most: int = 4) -> str:
-    """What lam = 0 would have committed more (+) and less (-)."""
+    """The positions that only lam = 0 would have committed (+) and that only SWD did (-)."""
     there, here = set(moment.unweighted or ()), set(moment.committed)
-    told = [f"+{position}" for position in sorted(there - here)]
-    told += [f"-{position}" for position in sorted(here - there)]
-    if len(told) <= most + 1:
-        return " ".join(told) or "same"
-    return f"{' '.join(told[:most])}, {len(told) - most} more"
+    names = [f"+{position}" for position in sorted(there - here)]
+    names += [f"-{position}" for position in sorted(here - there)]
+    if len(names) <= most + 1:
+        return " ".join(names) or "same"
+    return f"{' '.join(names[:most])}, {len(names) - most} more"
 
 
 def _at_the_cut(looks: list[Look]) -> Iterator[str]:
-    """Why the last one that went did, and the first one that waited did not."""
+    """Why the last committed position was committed, and the next one was not."""
     taken = [look for look in looks if look.chosen]
     left = [look for look in looks if not look.chosen]
-    for verb, at_cut in (("went", taken[-1:]), ("waited", left[:1])):
+    for verb, at_cut in (("was committed", taken[-1:]), ("was not committed", left[:1])):
         for look in at_cut:
-            entry = Entry(look.step, "candidate", look)
+            entry = StepState(look.step, "candidate", look)
             words = cause(Timeline(look.trace, look.position), entry).words
             yield f"Position {look.position} {verb}: {words}."
 

@@ -1,4 +1,4 @@
-"""Candidates step by step: as a table of aligned columns, and for JSON."""
+"""Tables of candidates: a position step by step, or a step by rank; and their JSON."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Any
 from unmask.rules.words import number
 from unmask.trace.recording.reading import Trace
 from unmask.trace.story.format import cell, quoted
-from unmask.trace.story.tables import Row, Table, folded
+from unmask.trace.story.story import TextRow, TextTable, folded, gap
 from unmask.trace.story.timeline import Look
 from unmask.trace.story.why_step import swd_of
 
 NARROW = 13  # characters of a token, so that a table fits into 80 columns
 
 
-def steps_table(looks: Sequence[Look]) -> Table:
-    """The steps of one position; of many the changes, the differences and the last."""
+def steps_table(looks: Sequence[Look]) -> TextTable:
+    """The steps of one position. A long table shows the changes, the differences and the end."""
     wanted = [
         differs(look) or look.token != before.token
         for look, before in zip(looks, [*looks[:1], *looks[:-1]], strict=True)
@@ -25,43 +25,39 @@ def steps_table(looks: Sequence[Look]) -> Table:
     return _table("step", [None if i is None else looks[i] for i in folded(wanted)])
 
 
-def queue_table(looks: Sequence[Look]) -> Table:
-    """The candidates of one step, the best first; of many the first, and what was decided on."""
+def queue_table(looks: Sequence[Look]) -> TextTable:
+    """The candidates of one step by rank. A long table shows the best and the committed ones."""
     wanted = [look.chosen or differs(look) or look.rank <= 8 for look in looks]
     return _table("position", [None if i is None else looks[i] for i in folded(wanted, tail=2)])
 
 
-def _table(first: str, looks: Sequence[Look | None]) -> Table:
+def _table(first: str, looks: Sequence[Look | None]) -> TextTable:
     shown = next((look for look in looks if look is not None), None)
     plain = [] if shown is None else rank_before(shown.trace)
     head = (first, "guess", "confidence", "D", "score", "rank", *plain, "")
     rows = [
-        _gap(len(head))
+        gap(len(head))
         if look is None
         else _row(look.step if first == "step" else look.position, look, bool(plain))
         for look in looks
     ]
-    return Table(head, tuple(rows), frozenset({"guess", ""}))
+    return TextTable(head, tuple(rows), frozenset({"guess", ""}))
 
 
 def differs(look: Look) -> bool:
-    """Whether lam = 0 would have decided otherwise."""
+    """Whether lam = 0 would have decided differently."""
     return look.unweighted not in (None, look.chosen)
 
 
 def rank_before(trace: Trace) -> list[str]:
-    """The name of the column for ranks before modulators, if there are any."""
+    """The name of the column with the ranks before modulators, if the rule has modulators."""
     if not trace.rule.modulators:
         return []
     alone = len(trace.rule.modulators) == 1 and swd_of(trace) is not None
     return ["lam 0"] if alone else ["plain"]
 
 
-def _gap(width: int) -> Row:
-    return Row(("...", *[""] * (width - 1)), ("dim",))
-
-
-def _row(first: int, look: Look, plain: bool) -> Row:
+def _row(first: int, look: Look, plain: bool) -> TextRow:
     cells = [
         str(first),
         quoted(look.trace.word(look.token), NARROW),
@@ -73,18 +69,18 @@ def _row(first: int, look: Look, plain: bool) -> Row:
         outcome(look),
     ]
     styles = ("bold", "green") if look.chosen else ("yellow",) if differs(look) else ()
-    return Row(tuple(cells), styles)
+    return TextRow(tuple(cells), styles)
 
 
 def outcome(look: Look) -> str:
-    """Whether it was committed, here and at lam = 0."""
+    """The last column: who commits it, this run or lam = 0."""
     if look.chosen:
         return "SWD commits" if differs(look) else "committed"
     return "lam 0 commits" if differs(look) else ""
 
 
 def look_record(look: Look) -> dict[str, Any]:
-    """One row of the table for JSON, unknown numbers as null and infinite ones as text."""
+    """A row of the table for JSON; unknown numbers are null, infinite ones a text."""
     return {
         "step": look.step,
         "position": look.position,
@@ -103,7 +99,7 @@ def look_record(look: Look) -> dict[str, Any]:
 
 
 def plain_number(value: float) -> float | str | None:
-    """A number that every JSON reader knows, with the digits that a trace holds."""
+    """A number for JSON, with four digits."""
     if math.isnan(value):
         return None
     return float(f"{value:.4g}") if math.isfinite(value) else str(value)

@@ -1,4 +1,4 @@
-"""The timeline of one position: what it was in each step, and what was written there."""
+"""The timeline of one position: its state in each step, and what was written there."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import numpy as np
 from unmask.trace.recording.reading import Moment, Trace
 
 # candidate: the rule saw it; fixed: it had a token; later: its block was not open yet;
-# behind: an end of text stood before it; stale: the forward did not compute it anew.
+# behind: an end of text stood before it; stale: the cache did not recompute it.
 State = Literal["candidate", "fixed", "later", "behind", "stale"]
 
 
@@ -41,7 +41,7 @@ class Look:
 
     @property
     def instability(self) -> float:
-        """D, NaN where there was nothing to compare with."""
+        """D, NaN without a distribution of the step before."""
         return float(self.moment.instability[self.place])
 
     @property
@@ -52,7 +52,7 @@ class Look:
 
     @property
     def score(self) -> float:
-        """The score that ranked it, in its own unit."""
+        """The score after modulators, in its own unit."""
         return float(self.moment.value[self.place])
 
     @property
@@ -65,22 +65,22 @@ class Look:
 
     @property
     def chosen(self) -> bool:
-        """Committed by the rule, its limits or --steps."""
+        """Whether it was committed, by the selection, a limit or --steps."""
         return bool(self.moment.chosen[self.place])
 
     @property
     def selected(self) -> bool:
-        """Taken by the selection itself."""
+        """Whether the selection itself chose it."""
         return self.position in self.moment.selected
 
     @property
     def ready(self) -> bool:
-        """Among those that the selection chose from."""
+        """Whether the selection could choose it."""
         return bool(self.moment.ready[self.place])
 
     @property
     def given(self) -> bool:
-        """Whether the step's decision was another run's, of which this one is a branch."""
+        """Whether this run is a branch and the step repeats the original run."""
         return self.step <= given_steps(self.trace)
 
     @property
@@ -91,20 +91,20 @@ class Look:
 
     @property
     def line(self) -> int:
-        """Its place, from 1, among those that the selection chose from."""
+        """Its rank, from 1, among the positions that the selection could choose."""
         ahead = self.moment.ready & (self.moment.rank < self.moment.rank[self.place])
         return int(ahead.sum()) + 1
 
     @property
     def ahead(self) -> list[Look]:
-        """Who stood before it in this step, the best first."""
+        """The candidates with a better rank in this step, the best first."""
         queue = self.moment.queue[: self.rank - 1]
         return [Look(self.trace, self.step, self.moment, place) for place in queue]
 
 
 @dataclass(frozen=True)
-class Entry:
-    """One step: what the position was in it, before anything was written."""
+class StepState:
+    """The state of the position in one step, before the step wrote anything."""
 
     step: int
     state: State
@@ -112,8 +112,8 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Event:
-    """Something that was done to the position."""
+class PositionEvent:
+    """A change of the position: a commitment, a revocation, or a token of the EOS policy."""
 
     step: int
     kind: Literal["commit", "revoke", "fill"]
@@ -122,25 +122,25 @@ class Event:
 
 @dataclass(frozen=True)
 class Timeline:
-    """All steps of one position that decoding was asked to write."""
+    """All steps of one position that was a mask before the first step."""
 
     trace: Trace
     position: int
-    only: int | None = None  # look at this step alone
+    only: int | None = None  # leave out all other steps
 
     @cached_property
-    def entries(self) -> tuple[Entry, ...]:
+    def entries(self) -> tuple[StepState, ...]:
         return tuple(self._entries())
 
     @cached_property
-    def events(self) -> tuple[Event, ...]:
+    def events(self) -> tuple[PositionEvent, ...]:
         return tuple(self._events())
 
     @property
     def looks(self) -> list[Look]:
         """The steps in which it was a candidate."""
-        found = [entry.look for entry in self.entries if entry.look is not None]
-        return [look for look in found if self.only in (None, look.step)]
+        looks = [entry.look for entry in self.entries if entry.look is not None]
+        return [look for look in looks if self.only in (None, look.step)]
 
     @property
     def waits(self) -> list[Look]:
@@ -148,22 +148,22 @@ class Timeline:
         return [look for look in self.looks if not look.chosen]
 
     @property
-    def last(self) -> Event | None:
-        """What its present token comes from; None while it is open."""
+    def last(self) -> PositionEvent | None:
+        """The event that wrote its present token; None if it is a mask."""
         if not self.events or self.events[-1].kind == "revoke":
             return None
         return self.events[-1]
 
     def look(self, step: int) -> Look | None:
-        """How it looked in a step, counted from 1, if it was a candidate."""
+        """Its numbers in a step, counted from 1; None if it was not a candidate."""
         return self.entries[step - 1].look
 
     @property
     def guesses(self) -> list[list[Look]]:
-        """The steps of the same prediction together, in order."""
+        """The steps in order, grouped by prediction."""
         return [list(run) for _, run in groupby(self.looks, key=lambda look: look.token)]
 
-    def _entries(self) -> Iterator[Entry]:
+    def _entries(self) -> Iterator[StepState]:
         masked, events = True, iter(self.events)
         event = next(events, None)
         for step, moment in enumerate(self.trace.moments, 1):
@@ -171,31 +171,31 @@ class Timeline:
             while event is not None and event.step == step:
                 masked, event = event.kind == "revoke", next(events, None)
 
-    def _entry(self, step: int, moment: Moment, masked: bool) -> Entry:
+    def _entry(self, step: int, moment: Moment, masked: bool) -> StepState:
         if not masked:
-            return Entry(step, "fixed")
+            return StepState(step, "fixed")
         place = moment.place(self.position)
         if place is not None:
-            return Entry(step, "candidate", Look(self.trace, step, moment, place))
+            return StepState(step, "candidate", Look(self.trace, step, moment, place))
         if not moment.window[0] <= self.position < moment.window[1]:
-            return Entry(step, "later")
+            return StepState(step, "later")
         behind = self.trace.settings.eos == "stop" and end_before(self, step) is not None
-        return Entry(step, "behind" if behind else "stale")
+        return StepState(step, "behind" if behind else "stale")
 
-    def _events(self) -> Iterator[Event]:
-        """In the order of the loop: commit, take back, then the EOS policy."""
+    def _events(self) -> Iterator[PositionEvent]:
+        """The events in the order of the loop: commit, take back, then the EOS policy."""
         here, mask = self.position, self.trace.spec.mask_id
         for step, moment in enumerate(self.trace.moments, 1):
             if here in moment.committed:
-                yield Event(step, "commit", moment.committed[here])
+                yield PositionEvent(step, "commit", moment.committed[here])
             if here in moment.revoked:
-                yield Event(step, "revoke", mask)
+                yield PositionEvent(step, "revoke", mask)
             if here in moment.filled:
-                yield Event(step, "fill", moment.filled[here])
+                yield PositionEvent(step, "fill", moment.filled[here])
 
 
 def given_steps(trace: Trace) -> int:
-    """How many steps a branch took over from its run; 0 where the trace is no branch."""
+    """The number of steps that a branch repeats; 0 if the trace is not a branch."""
     branch = trace.header.get("branch")
     return int(branch["step"]) if branch else 0
 
@@ -205,5 +205,5 @@ def end_before(timeline: Timeline, step: int) -> int | None:
     trace = timeline.trace
     before = trace.canvas_after(step - 1)[: timeline.position]
     written = trace.canvas[: timeline.position] == trace.spec.mask_id
-    found = (np.isin(before, trace.spec.stop_ids) & written).nonzero()[0]
-    return int(found[0]) if len(found) else None
+    ends = (np.isin(before, trace.spec.stop_ids) & written).nonzero()[0]
+    return int(ends[0]) if len(ends) else None

@@ -12,7 +12,7 @@ from unmask.rules.registry import notation
 from unmask.rules.stability import Stability
 from unmask.rules.words import counted, ordinal
 from unmask.trace.recording.reading import Trace
-from unmask.trace.story.timeline import Entry, Look, Timeline, end_before
+from unmask.trace.story.timeline import Look, StepState, Timeline, end_before
 from unmask.trace.story.why_selected import selection_words, took_count
 
 
@@ -25,12 +25,12 @@ class Cause:
 
 
 def swd_of(trace: Trace) -> Stability | None:
-    """The rule's SWD, None where it has none or lam is 0."""
+    """The rule's SWD; None if it has none or lam is 0."""
     parts = trace.rule.modulators
     return next((part for part in parts if isinstance(part, Stability) and part.lam), None)
 
 
-def cause(timeline: Timeline, entry: Entry) -> Cause:
+def cause(timeline: Timeline, entry: StepState) -> Cause:
     """Why a masked position was written in a step, or was not."""
     if entry.look is not None:
         return _of_candidate(entry.look)
@@ -39,27 +39,27 @@ def cause(timeline: Timeline, entry: Entry) -> Cause:
 
 def _of_candidate(look: Look) -> Cause:
     if look.given:
-        return Cause("given", "the branch keeps what its run did in this step")
+        return Cause("given", "the branch repeats this step of the original run")
     if look.chosen and not look.selected:
         return Cause("forced", _forced(look))
     if look.selected and not look.chosen:
-        return Cause("capped", f"{_took_it(look)}, but {_limits(look, Cap)} kept it back")
+        return Cause("capped", f"{_took_it(look)}, but {_limits(look, Cap)} removed it")
     if not look.ready:
         return Cause("unready", _unready(look))
     if look.trace.settings.eos == "last" and not look.chosen and _ends(look):
         return Cause("deferred", f"eos=last ranks an end of text last: {selection_words(look)}")
     if swd_of(look.trace) is not None and _sole_without_history(look):
-        return Cause("first", f"{_nothing_to_compare(look)}, and this was it")
+        return Cause("first", f"{_nothing_to_compare(look)}, which was this one")
     return Cause("selection", selection_words(look))
 
 
 def _took_it(look: Look) -> str:
     name = notation(look.trace.rule.select)
-    return f"{name} took {counted(took_count(look), 'position')}, it among them"
+    return f"{name} chose {counted(took_count(look), 'position')} with this one"
 
 
 def _forced(look: Look) -> str:
-    """Which limit can have added it, or the budget of steps."""
+    """The limits that can have added it; --steps is one of them."""
     trace, names = look.trace, []
     for part in trace.rule.limits:
         if isinstance(part, Floor) and not part.steps:
@@ -74,7 +74,7 @@ def _forced(look: Look) -> str:
 
 def _not_by_itself(look: Look, force: str) -> str:
     name, count = notation(look.trace.rule.select), took_count(look)
-    return f"{force} asked for more than the {count} that {name} took; it was {ordinal(look.rank)}"
+    return f"{force} required more than the {count} that {name} chose; it was {ordinal(look.rank)}"
 
 
 def _limits(look: Look, kind: type[Any]) -> str:
@@ -93,16 +93,16 @@ def _sole_without_history(look: Look) -> bool:
 
 
 def _nothing_to_compare(look: Look) -> str:
-    when = "the first forward" if look.step == 1 else "this step"
-    return f"{when} had no earlier one to compare with, so SWD lets only the best by score go"
+    when = "the first step" if look.step == 1 else "this step"
+    return f"{when} has no earlier one to compare with, so SWD allows only the best by score"
 
 
 def _unready(look: Look) -> str:
     if swd_of(look.trace) is None:
-        return "a modulator of the rule did not let it be chosen yet"
+        return "a modulator of the rule did not allow it yet"
     if _sole_without_history(look):
         return f"{_nothing_to_compare(look)}, and this was {ordinal(look.base_rank)}"
-    return "it had no distribution of the step before, and SWD prefers those that have one"
+    return "it had no distribution from the step before, and SWD prefers positions that have one"
 
 
 def _later(timeline: Timeline, step: int) -> str:
@@ -111,17 +111,17 @@ def _later(timeline: Timeline, step: int) -> str:
 
 def _behind(timeline: Timeline, step: int) -> str:
     end = end_before(timeline, step)
-    return f"eos=stop decides nothing behind the end of text at position {end}"
+    return f"eos=stop decides nothing after the end of text at position {end}"
 
 
 def _stale(timeline: Timeline, step: int) -> str:
     cache = timeline.trace.header["model"].get("cache") or "none"
     named = "" if cache == "none" else f" ({cache})"
-    return f"the cache{named} did not compute it anew, so it was no candidate"
+    return f"the cache{named} did not recompute it, so it was not a candidate"
 
 
 def _fixed(timeline: Timeline, step: int) -> str:
-    return "it had its token"
+    return "it already had its token"
 
 
 _ABSENT = {"later": _later, "behind": _behind, "stale": _stale, "fixed": _fixed}
