@@ -63,7 +63,7 @@ def test_an_instability_beyond_the_axis_is_cut_and_says_how_much_it_is(tmp_path)
 
 def test_traces_of_different_prompts_are_not_set_beside_each_other(tmp_path):
     other = trace_of(PLAIN, RASH, SWINGS, canvas=[0, 5, 5])
-    with pytest.raises(TraceError, match="begin differently before position 1"):
+    with pytest.raises(TraceError, match="differ before position 1"):
         svg(tmp_path, [trace_of(PLAIN, RASH, SWINGS), other])
 
 
