@@ -98,7 +98,7 @@ def test_tuning_tells_its_choice(store, capsys):
         (["eval", *SMALL, "--rule", "confidence | top({1,2})"], "is a sweep of 2 rules; use"),
         (["eval", *SMALL, "--workers", "0"], "--workers must be >= 1, got 0"),
         (["eval", *SMALL, "--batch-size", "0"], "--batch-size must be >= 1, got 0"),
-        (["eval", *SMALL, "--block", "wide"], "--block takes full or numbers"),
+        (["eval", *SMALL, "--block", "wide"], "--block must be a whole number >= 1 or 'full'"),
         (["eval", *SMALL, "--block", "64"], "block 64 is larger than the answer of 16"),
         (["eval", "--task", "words", "--preset", "paper"], "unknown preset of words 'paper'"),
         (["sweep"], "a sweep needs a task"),
@@ -106,7 +106,7 @@ def test_tuning_tells_its_choice(store, capsys):
         (["sweep", "--task", "words"], "a sweep needs a rule"),
         (["sweep", *SMALL, "--rule", "top(1)"], "the rule has no score"),
         (["tune", "--task", "copy", "--lam", "x"], "--lam takes numbers separated by commas"),
-        (["tune", "--task", "copy", "--calibration", "0"], "it may take 1 to"),
+        (["tune", "--task", "copy", "--calibration", "0"], "must be from 1 to 199"),
         (["report", "nowhere.sqlite"], "nowhere.sqlite does not exist"),
     ],
 )
