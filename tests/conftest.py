@@ -47,7 +47,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         kernel = item.callspec.params.get("kernel") if hasattr(item, "callspec") else None
         needed = {"browser"} & fixtures | ({"ray"} if "address" in fixtures else set())
         for name in (kernel, *needed, *MARKED.get(file, ())):
-            if name in ("browser", "compile", "hostile", "install", "ray", "triton"):
+            if name in ("browser", "compile", "hostile", "install", "long", "ray", "triton"):
                 item.add_marker(name)
 
 
@@ -55,6 +55,17 @@ MARKED = {
     "tests/kernels/test_compiled.py": ("compile",),
     "tests/kernels/test_cuda.py": ("triton",),
     "tests/lab/sandbox/test_hostile.py": ("hostile",),
+    "tests/kernels/test_build.py": ("install",),
+    "tests/test_bench.py": ("long",),
+    "tests/cli/test_serve.py": ("long",),
+    "tests/integrations/lm_eval/test_cli.py": ("long",),
+    "tests/integrations/lm_eval/test_docs.py": ("long",),
+    "tests/integrations/transformers/test_docs.py": ("long",),
+    "tests/lab/sweep/test_run_resumed.py": ("long",),
+    "tests/models/test_load_memory.py": ("long",),
+    "tests/server/test_schema.py": ("long",),
+    "tests/server/test_shutdown.py": ("long",),
+    "tests/train/test_training.py": ("long",),
     "tests/test_install.py": ("install",),
 }
 

@@ -51,8 +51,8 @@ RULES = (
     Fault(
         "klass-one-kl-too-few",
         "rules/select.py",
-        'view.declared("trail")[..., -self.n :]',
-        'view.declared("trail")[..., 1 - self.n :]',
+        "[..., -self.n :] < self.kl",
+        "[..., 1 - self.n :] < self.kl",
     ),
     Fault(
         "credit-without-decay",

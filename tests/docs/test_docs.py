@@ -22,6 +22,7 @@ def blocks(page, language):
     return re.findall(rf"```{language}\n(.*?)```", page.read_text(), re.DOTALL)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_the_python_examples_run(page, tmp_path, capsys):
     examples = blocks(page, "python")

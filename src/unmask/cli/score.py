@@ -103,12 +103,12 @@ def _marked(
             return Response(each.text)
         return benchmark.response(each.example, each.text, preset)
 
-    answers = [(each.example, response(each)) for each in generations.found]
+    answers = [(each.example, response(each)) for each in generations.texts]
     seen = sys.stderr.isatty()
     for done, (number, marks) in enumerate(score(answers, scorers, tools), 1):
         if seen:
             print(f"\r{done}/{len(answers)}", end="", file=sys.stderr, flush=True)
-        yield generations.found[number], marks
+        yield generations.texts[number], marks
     if seen:
         print(file=sys.stderr)
 

@@ -60,8 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
     from unmask.lab.benchmarks import benchmark
     from unmask.lab.grading import Tools
     from unmask.lab.sweep.grid import Setting
-    from unmask.lab.tune import candidates, split
-    from unmask.lab.tune_run import Tuner
+    from unmask.lab.tune import Tuner, candidates, split
 
     blocks = [OPTIONS["block"].parse("--block", part) for part in arguments.block.split(",")]
     grid = candidates(arguments.score, arguments.selection, blocks, _lams(arguments.lam))

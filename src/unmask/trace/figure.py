@@ -1,4 +1,4 @@
-"""The paper's Figure 1 for one position: confidence, instability, score, and when it was fixed."""
+"""The paper's Figure 1 for one position: confidence, instability, score and commitment."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-WIDTH, HEIGHT, SMALL = 6.6, 2.7, 1.2  # inches of a panel, and of one for a score beyond [0, 1]
-CLIP, LEAST = 4.0, 0.2  # nats: bars beyond are cut, with their number; an axis shows at least
-FLOOR, CEILING = -0.1, 1.15  # of the axis of confidence, with room for marks
-LABELS = 12  # predictions that are named, the surest ones
+WIDTH, HEIGHT, SMALL = 6.6, 2.7, 1.2  # inches of a panel; SMALL is the panel of a score
+CLIP, LEAST = 4.0, 0.2  # nats: the longest and the shortest axis of D
+FLOOR, CEILING = -0.1, 1.15  # ends of the axis of confidence, with room for marks
+LABELS = 12  # the most predictions that get a label
 CONFIDENCE, SCORE, COMMITTED, REVOKED = COLOURS[0], COLOURS[1], COLOURS[2], COLOURS[3]
 GREY = "#D0D0D0"
 
 
 def commitment_figure(traces: Sequence[Trace], position: int, *files: Path) -> None:
-    """A panel for each trace, one above the other with the same steps; .svg, .png or .pdf."""
+    """Draw a panel for each trace, with the same axis of steps, into .svg, .png or .pdf files."""
     panels = [PositionPanel(Timeline(trace, position)) for trace in traces]
     _check_same_place(traces, position)
     heights = [h for panel in panels for h in ([HEIGHT, SMALL] if panel.apart else [HEIGHT])]
@@ -43,19 +43,19 @@ def commitment_figure(traces: Sequence[Trace], position: int, *files: Path) -> N
 
 
 def _check_same_place(traces: Sequence[Trace], position: int) -> None:
-    """Two traces are compared where they are of one prompt."""
+    """Raise an error if the traces differ before the position in their prompts."""
     for trace in traces[1:]:
         before = trace.canvas[: position + 1], traces[0].canvas[: position + 1]
         if not np.array_equal(*before):
             raise TraceError(
-                f"{traces[0].name} and {trace.name} begin differently before position {position}; "
-                "give traces of the same prompt"
+                f"{traces[0].name} and {trace.name} differ before position {position}; give traces "
+                "of the same prompt"
             )
 
 
 @dataclass(frozen=True)
 class PositionPanel:
-    """One trace's part of the figure."""
+    """The part of the figure for one trace."""
 
     timeline: Timeline
 
@@ -69,7 +69,7 @@ class PositionPanel:
 
     @property
     def last(self) -> int:
-        """The last step in which there is something to see."""
+        """The last step with a candidate or an event."""
         return max([*self.steps, *(event.step for event in self.timeline.events)])
 
     @property
@@ -82,7 +82,7 @@ class PositionPanel:
 
     @property
     def apart(self) -> bool:
-        """Whether the score needs an axis of its own: it is none in [0, 1], such as -H."""
+        """Whether the score needs its own panel: it is outside [0, 1], such as -H."""
         return any(not 0 <= score <= 1 for score in self.scores)
 
     @property
@@ -92,30 +92,30 @@ class PositionPanel:
 
     @property
     def moved(self) -> list[tuple[int, float]]:
-        """D where it is known, by step."""
+        """The known values of D, by step."""
         known = [(look.step, look.instability) for look in self.looks]
         return [(step, moved) for step, moved in known if not math.isnan(moved)]
 
     @property
     def title(self) -> str:
         trace, last = self.timeline.trace, self.timeline.last
-        end = "still open"
+        end = "still a mask"
         if last is not None:
             end = f"{quoted(trace.word(last.token))} at step {last.step} of {len(trace.moments)}"
         return f"{trace.rule}; position {self.timeline.position}: {end}"
 
     def drawn(self, axes: Axes) -> Array:
-        """Pixels that labels should leave free: along the confidence and the score."""
+        """The pixels of the lines, which labels should not cover."""
         lines = [self.confidence] if self.apart else [self.confidence, self.scores]
-        found = [np.zeros((0, 2))]
+        pixels = [np.zeros((0, 2))]
         for values in lines:
             spots = axes.transData.transform(np.stack([self.steps, values], -1))
-            found += [stroke(start, end) for start, end in pairwise(spots)]
-            found += [spots]
+            pixels += [stroke(start, end) for start, end in pairwise(spots)]
+            pixels += [spots]
         for event in self.timeline.events:
             ends = axes.transData.transform([(event.step, 0), (event.step, 1)])
-            found.append(stroke(*ends))
-        return np.concatenate(found)
+            pixels.append(stroke(*ends))
+        return np.concatenate(pixels)
 
 
 def _draw(figure: Figure, panels: Sequence[PositionPanel], heights: Sequence[float]) -> None:
@@ -139,20 +139,20 @@ def _draw(figure: Figure, panels: Sequence[PositionPanel], heights: Sequence[flo
             place += 1
     lowest.set_xlabel("step")
     add_legend(figure, list(handles.values()))
-    figure.draw_without_rendering()  # settles the layout, so that pixels can be compared
+    figure.draw_without_rendering()  # computes the layout, which the labels need
     figure.set_layout_engine("none")
     for main, panel in zip(mains, panels, strict=True):
         write_labels(main, list(_labels(panel)), panel.drawn(main))
 
 
 def _top(moved: Sequence[float]) -> float:
-    """Where the axis of D ends."""
+    """The end of the axis of D."""
     finite = [value for value in moved if math.isfinite(value)]
     return min(CLIP, max([LEAST, *finite])) * 1.08
 
 
 def _main(axes: Axes, panel: PositionPanel, most: float) -> Iterator[tuple[str, Artist]]:
-    """Lines over [0, 1] in front of D, which has an axis on the right."""
+    """The lines in front of D, which has an axis on the right."""
     behind = axes.twinx()
     axes.set_zorder(behind.get_zorder() + 1)
     axes.patch.set_visible(False)
@@ -164,8 +164,8 @@ def _main(axes: Axes, panel: PositionPanel, most: float) -> Iterator[tuple[str, 
 
 
 def _area(axes: Axes, panel: PositionPanel, most: float) -> Iterator[tuple[str, Artist]]:
-    """D as a grey area; what is cut off or infinite says how much it is."""
-    axes.set_ylim(FLOOR / CEILING * most, most)  # its 0 is at the height of the other axis's
+    """D as a grey area, with a number on each value that is cut or infinite."""
+    axes.set_ylim(FLOOR / CEILING * most, most)  # its 0 is at the same height as on the other axis
     axes.set_yticks([tick for tick in axes.get_yticks() if 0 <= tick <= most])
     axes.set_ylabel("instability D (nats)", color="#595959")
     axes.tick_params(length=3, width=0.7, colors="#595959")
@@ -178,9 +178,9 @@ def _area(axes: Axes, panel: PositionPanel, most: float) -> Iterator[tuple[str, 
     area = axes.stairs(heights, edges, fill=True, color=GREY, linewidth=0, label="instability D")
     for step, value in panel.moved:
         if value > most:
-            told = "∞" if math.isinf(value) else number(value, 2)
+            size = "∞" if math.isinf(value) else number(value, 2)
             axes.annotate(
-                f"▲ {told}",
+                f"▲ {size}",
                 (step, most),
                 (0, 1),
                 textcoords="offset points",
@@ -210,7 +210,7 @@ def _line(axes: Axes, x: Any, y: Any, label: str, colour: str, dashes: str) -> A
 
 
 def _moments(axes: Axes, panel: PositionPanel) -> Iterator[tuple[str, Artist]]:
-    """Upright lines where it was written or taken back; triangles where lam = 0 would have."""
+    """Vertical lines where it was written or taken back; triangles where lam = 0 would commit."""
     looks = {"commit": ("committed", COMMITTED, "-"), "revoke": ("taken back", REVOKED, ":")}
     looks["fill"] = ("written by the EOS policy", COMMITTED, "-.")
     for event in panel.timeline.events:
@@ -241,7 +241,7 @@ def _moments(axes: Axes, panel: PositionPanel) -> Iterator[tuple[str, Artist]]:
 
 
 def _score_apart(axes: Axes, panel: PositionPanel) -> Iterator[tuple[str, Artist]]:
-    """A score in its own unit, below."""
+    """The score in its own unit, in a panel below."""
     finite = [value if math.isfinite(value) else math.nan for value in panel.scores]
     yield "score", _line(axes, panel.steps, finite, "modulated score", SCORE, "--")
     axes.set_ylabel("score")
@@ -268,7 +268,7 @@ def _steps(axes: Axes, last: int) -> None:
 
 
 def _labels(panel: PositionPanel) -> Iterator[Label]:
-    """The prediction where it changes, and the token where it is committed."""
+    """A label where the prediction changes, for the surest predictions."""
     runs = panel.timeline.guesses
     levels = [max(look.confidence for look in run) for run in runs]
     surest = sorted(range(len(runs)), key=lambda i: -levels[i])[:LABELS]

@@ -34,6 +34,8 @@ from unmask.lab.grading.mathstrings import d1_equal, d1_extract, daedal_equal, d
         (r"\frac", "1", False, False),
         (r"\sqrt", r"\sqrt", True, True),
         (None, "5", False, False),
+        ("18", "180", False, False),
+        ("x", "xy", False, False),
     ],
 )
 def test_the_two_scripts_differ_where_they_differ(found, gold, d1, daedal):

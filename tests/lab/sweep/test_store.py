@@ -28,6 +28,13 @@ def worker(file):
     return found
 
 
+def test_what_is_committed_reaches_the_disk(file):
+    with worker(file) as store:
+        (journal,) = store._base.execute("PRAGMA journal_mode").fetchone()
+        (synchronous,) = store._base.execute("PRAGMA synchronous").fetchone()
+    assert (journal, synchronous) == ("wal", 1)  # 1 is NORMAL: synchronised at every checkpoint
+
+
 def test_a_finished_example_is_read_back(file):
     with worker(file) as store:
         (ask,) = asks(1)
@@ -185,7 +192,7 @@ def test_a_store_of_another_format_is_refused(file):
     base.execute("UPDATE about SET format = 99")
     base.commit()
     base.close()
-    with pytest.raises(LabError, match="has the format 99, this unmask writes 1"):
+    with pytest.raises(LabError, match="has format 99, but this unmask writes format 1"):
         Store(file)
 
 

@@ -17,6 +17,7 @@ from unmask.rules.select import best_first
 from unmask.text.terminal import Painter
 from unmask.trace import Trace
 from unmask.trace.recording.records import without_swd
+from unmask.trace.story.format import spans
 from unmask.trace.story.locate import written
 from unmask.trace.story.overview import tell_run
 from unmask.trace.story.position_story import tell_moment, tell_position
@@ -124,6 +125,11 @@ def test_what_lam_0_would_have_done_is_what_it_does(text):
         )
         for number in brought:
             assert f"would not have been committed at step {number}" in told
+    for number, (more, less) in enumerate(zip(there, here, strict=True), 1):
+        told = tell_step(trace, number).after
+        for only, verb in ((more - less, "also"), (less - more, "not")):
+            sentence = f"lam = 0 would {verb} have committed {spans(only)}."
+            assert (sentence in told) == bool(only)
 
 
 @pytest.mark.parametrize("text", RULES)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 from unmask.lab.figures.panels import Facet, accuracy_bars, accuracy_over_knob
 from unmask.lab.figures.plots import PlotCurve, PlotPoint, accuracy_against_forwards
@@ -40,12 +41,10 @@ def plots(findings: Findings) -> list[Plot]:
             drawn += [plot for panel in members if (plot := _lams(findings, panel, title))]
             bars = _bars(findings, members, title)
             drawn += [bars] if bars else []
-    return [_numbered(plot, place) for place, plot in enumerate(drawn, 1)]
-
-
-def _numbered(plot: Plot, place: int) -> Plot:
-    picture = plot.picture
-    return Plot(Picture(f"{picture.name}-{place:02}", picture.caption, picture.alt), plot.draw)
+    return [
+        replace(plot, picture=replace(plot.picture, name=f"{plot.picture.name}-{place:02}"))
+        for place, plot in enumerate(drawn, 1)
+    ]
 
 
 def _speeds(findings: Findings) -> list[Plot]:
@@ -68,12 +67,9 @@ def _speeds(findings: Findings) -> list[Plot]:
             picture = Picture(
                 f"speed-{_slug(contest.exam.task)}", caption, _in_words(caption, curves)
             )
-            speeds.append(Plot(picture, _speed(curves, f"{title}\n{what}")))
+            text = "\n".join(map(clean, (title, what)))
+            speeds.append(Plot(picture, partial(accuracy_against_forwards, curves, text)))
     return speeds
-
-
-def _speed(curves: Sequence[PlotCurve], title: str) -> Callable[..., None]:
-    return lambda *files: accuracy_against_forwards(curves, clean_lines(title), *files)
 
 
 def _lams(findings: Findings, panel: TrialPanel, title: str) -> Plot | None:
@@ -106,10 +102,8 @@ def _lams(findings: Findings, panel: TrialPanel, title: str) -> Plot | None:
         return None
     caption = f"Accuracy over lam, {title}, {panel.title}"
     alt = _in_words(caption, [curve for facet in facets for curve in facet.curves])
-    return Plot(
-        Picture("lam", caption, alt),
-        lambda *files: accuracy_over_knob(facets, clean(f"{title}, {panel.title}"), "lam", *files),
-    )
+    draw = partial(accuracy_over_knob, facets, clean(f"{title}, {panel.title}"), "lam")
+    return Plot(Picture("lam", caption, alt), draw)
 
 
 def _variants(panel: TrialPanel, baseline: RuleParts) -> list[str]:
@@ -147,10 +141,8 @@ def _bars(findings: Findings, members: Sequence[TrialPanel], title: str) -> Plot
         facets.append(Facet(clean(exam.words(findings.exams)), axis, tuple(drawn)))
     caption = f"Accuracy by selection, {title}, {score}"
     alt = _in_words(caption, [curve for facet in facets for curve in facet.curves])
-    return Plot(
-        Picture("selections", caption, alt),
-        lambda *files: accuracy_bars(facets, clean(f"{title}, {score}"), "selection", *files),
-    )
+    draw = partial(accuracy_bars, facets, clean(f"{title}, {score}"), "selection")
+    return Plot(Picture("selections", caption, alt), draw)
 
 
 def _plain_score(parts: RuleParts) -> str:
@@ -196,8 +188,3 @@ def _in_words(caption: str, curves: Sequence[PlotCurve]) -> str:
 
 def _slug(text: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:40] or "task"
-
-
-def clean_lines(text: str) -> str:
-    """A title without control characters; its line breaks stay."""
-    return "\n".join(clean(line) for line in text.split("\n"))

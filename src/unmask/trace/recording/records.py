@@ -40,7 +40,7 @@ class StepRecords:
     columns: Columns
     ready: Array  # [K, W] the positions that the selection could choose
     selected: Array  # [K, W] by the selection alone, before limits
-    unweighted: Array | None  # [K, W] what would have been committed at lam = 0
+    unweighted: Array | None  # [K, W] what lam = 0 would have committed
     gauge: dict[str, list[float]]
 
     @classmethod
@@ -115,7 +115,7 @@ class StepRecords:
 
 
 def _unweighted(rule: Rule, stack: Stack) -> Array | None:
-    """What would have been committed at lam = 0, a budget of steps included: [K, W]."""
+    """What lam = 0 would have committed, with the budget of steps: [K, W]."""
     plain = without_swd(rule)
     if plain is None:
         return None
@@ -136,7 +136,7 @@ def _steps(flags: Array) -> list[int]:
 
 
 def _filled(glimpse: Glimpse) -> Record:
-    """What the EOS policy wrote in this step."""
+    """The tokens that the EOS policy wrote in this step."""
     filled = glimpse.step.filled[glimpse.row]
     if not bool(filled.any()):
         return {}
@@ -146,12 +146,12 @@ def _filled(glimpse: Glimpse) -> Record:
 
 
 def _level(level: float) -> float | None:
-    """A number for JSON, which knows no NaN and no infinity."""
+    """A number for JSON; None for NaN and infinity."""
     return round(level, 6) if np.isfinite(level) else None
 
 
 def _digest(exact: Array, record: Record) -> str:
-    """A fingerprint of the unrounded numbers and of what was done."""
+    """A fingerprint of the unrounded numbers and of the writes."""
     done = [record.get(name) for name in ("window", "candidates", *_DONE)]
     state = blake2b(exact.data, digest_size=8)
     state.update(repr(done).encode())

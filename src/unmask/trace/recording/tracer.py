@@ -1,4 +1,4 @@
-"""Tracer: watches the steps of one row and writes them to a stream while the run goes on."""
+"""Writes the steps of one row to a trace while the run goes on."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ from unmask.trace.recording.columns import direction
 from unmask.trace.recording.records import StepRecords
 from unmask.trace.recording.stack import Glimpse, Stack
 
-STEPS, BYTES, SECONDS = 64, 1 << 24, 0.25  # what may wait before it is written
+STEPS, BYTES, SECONDS = 64, 1 << 24, 0.25  # the most that is buffered before a write
 
-LEVEL = 3  # of the compression: 6 takes twice the time for 2% less
+LEVEL = 3  # of compression: level 6 takes twice the time and saves 2%
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
 class Tracer:
-    """One run as gzipped JSON lines: what was asked, then a line per step, then how it ended.
+    """Writes one run as gzipped JSON lines: a header, a line for each step, and the end.
 
-    Steps wait a moment and are worked out together, which costs a fraction of doing it one by
-    one. The stream is the caller's to open and close.
+    Steps are buffered and computed together, which costs much less than one by one. The caller
+    opens and closes the stream.
 
     Args:
-        stream: where the bytes go.
-        spec: of the model that runs.
-        request: what is decoded.
-        tokenizer: gives the words of the tokens; without one a trace has numbers only.
-        model: how the model can be loaded again, for `unmask replay`: path, dtype, cache...
-        branch: of which run the first steps are, if they were given.
+        stream: where the bytes are written.
+        spec: spec of the model.
+        request: the request that is decoded.
+        tokenizer: gives the texts of the tokens; without one the trace has only their ids.
+        model: how to load the model again for `unmask replay`: path, dtype, cache...
+        branch: the run that the first steps repeat, if this run is a branch.
     """
 
     def __init__(
@@ -57,13 +57,13 @@ class Tracer:
         self._waiting: list[Glimpse] = []
         self._bytes = 0
         self._before: Cells | None = None
-        self._words: set[int] = set()  # ids whose words are told
+        self._words: set[int] = set()  # ids whose words are written
         self._since = perf_counter()
         header = self._header(spec, model or {})
         self._write([{**header, "branch": branch} if branch else header])
 
     def see(self, step: Step, row: int = 0) -> None:
-        """Take note of one row of a step, which must come with its logits."""
+        """Record one row of a step, which must hold its logits."""
         self._waiting.append(Glimpse(step, row))
         if step.logits is not None:
             self._bytes += step.logits.values.nbytes
@@ -72,7 +72,7 @@ class Tracer:
             self.flush()
 
     def flush(self) -> None:
-        """Write what waits."""
+        """Write the buffered steps."""
         self._since, self._bytes = perf_counter(), 0
         if not self._waiting:
             return
@@ -85,7 +85,7 @@ class Tracer:
         self._write(lines)
 
     def close(self, result: Result | None = None, answer: str | None = None) -> None:
-        """Write the rest: how the run ended, or nothing if it did not."""
+        """Write the buffered steps and the result; None if the run was cut off."""
         self.flush()
         if result is not None:
             self._write([{"end": {"nfe": result.nfe, "nfe_eos": result.nfe_eos, "text": answer}}])
@@ -117,7 +117,7 @@ class Tracer:
         }
 
     def _new_words(self, *ids: Array) -> dict[str, dict[str, str]]:
-        """The words of the ids that were not told yet."""
+        """The words of the ids that were not written yet."""
         if self.tokenizer is None:
             return {}
         new = sorted({number for column in ids for number in column.tolist()} - self._words)
