@@ -52,8 +52,11 @@ PIECES = [
     for begin in range(0, len(file.read_text().splitlines()), PIECE)
 ]
 # All cases run in float64. In float32, of more than 25 cases each kernel takes every third.
-PASSES = [("torch", torch.float64, 1, 0), ("torch", torch.float32, 3, 0),
-          ("native", torch.float32, 3, 1)]  # fmt: skip
+PASSES = [
+    ("torch", torch.float64, 1, 0),
+    pytest.param("torch", torch.float32, 3, 0, marks=pytest.mark.long),
+    pytest.param("native", torch.float32, 3, 1, marks=pytest.mark.long),
+]
 
 
 @pytest.mark.parametrize(("kernel", "dtype", "every", "first"), PASSES, indirect=["kernel"])

@@ -107,12 +107,14 @@ def solved(rule, **settings):
     return [summary.solved() for summary in measured(works, Count())]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("task", "floor"), [("words", 0.85), ("code", 0.7), ("copy", 0.9)])
 def test_one_token_per_forward_in_blocks_solves_the_bulk_of_held_out_problems(task, floor):
     (right,) = solved("confidence | top(1)", task=task, length=32, block=16)
     assert sum(right) >= floor * len(right)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("selection", ["eb(0.1)", "threshold(-0.4)"])
 def test_swd_gains_over_the_full_window_beyond_chance(selection):
     rule = f"entropy | swd({{0,5}}) | {selection}"

@@ -307,11 +307,10 @@ def two_threads():
 
 
 @pytest.mark.usefixtures("two_threads")
-@pytest.mark.parametrize("size", [50_000, 126_464])
-def test_a_row_has_the_same_bits_alone_and_among_others_on_several_threads(size):
-    now, past = (random_logits(seed, 5, size).float() for seed in (0, 1))
+def test_a_row_has_the_same_bits_alone_and_among_others_on_several_threads():
+    now, past = (random_logits(seed, 3, 126_464).float() for seed in (0, 1))
     whole = reduce(now, before(past), BOTH_KL)
-    for row in range(5):
+    for row in range(3):
         alone = reduce(now[row : row + 1], Previous(past, torch.tensor([row])), BOTH_KL)
         for name in STATS:
             assert torch.equal(getattr(alone, name), getattr(whole, name)[row : row + 1])

@@ -206,6 +206,7 @@ def test_the_words_of_all_tokens_that_occur_come_with_it():
     assert trace.word(ids[0]) == tokenizer.decode([ids[0]])
 
 
+@pytest.mark.long
 def test_512_positions_and_512_steps_take_less_than_5_megabytes():
     size, width = 1024, 512
     generator = torch.Generator().manual_seed(0)
