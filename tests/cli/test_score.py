@@ -114,7 +114,10 @@ def test_a_preset_brings_its_prefill_to_the_text(call):
         (("--length", "64"), "holds no text for gsm8k (of length 64; "),
         (("--preset", "papr"), "unknown preset of gsm8k 'papr'; did you mean 'paper'?"),
         (("--limit", "0"), "the limit per answer must be > 0 seconds, got 0"),
-        (("--data", "nowhere"), "nowhere is no folder; --data names the one with gsm8k_test.jsonl"),
+        (
+            ("--data", "nowhere"),
+            "nowhere is not a folder; give the folder of gsm8k_test.jsonl as --data",
+        ),
         (("--task", "gsm"), "unknown task 'gsm'; did you mean 'gsm8k'?"),
         (("--output", "/nowhere/out.jsonl"), "/nowhere/out.jsonl cannot be written: "),
     ],

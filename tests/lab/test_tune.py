@@ -13,8 +13,7 @@ from unmask.lab.benchmarks import benchmark
 from unmask.lab.grading import Tools
 from unmask.lab.sweep.grid import Setting
 from unmask.lab.sweep.run import RunOptions
-from unmask.lab.tune import Arm, candidates, curves, halving, split
-from unmask.lab.tune_run import Tuner
+from unmask.lab.tune import Arm, Tuner, candidates, curves, halving, split
 from unmask.rules.rule import Rule
 
 
@@ -73,7 +72,7 @@ def test_the_splits_share_no_example_and_stay_the_same():
     assert {e.id for e in calibration}.isdisjoint(e.id for e in held_out)
     assert len(calibration) + len(held_out) == len(examples)
     assert split(examples[::-1], 20)[0] == calibration
-    with pytest.raises(LabError, match="it may take 1 to"):
+    with pytest.raises(LabError, match="--calibration must be from 1 to 199"):
         split(examples, len(examples))
 
 

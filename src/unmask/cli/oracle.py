@@ -30,11 +30,11 @@ def run(arguments: argparse.Namespace) -> int:
         "Sixteen sentences are possible, eight about a dog and eight about a car. The model knows"
     )
     print("their true probabilities, but its logits are noisy while much of the canvas is masked.")
-    found = first_difference(world, seeds)
-    if found is None:
+    difference = first_difference(world, seeds)
+    if difference is None:
         print(f"In none of {len(seeds)} noise seeds did the two rules end differently.")
     else:
-        seed, baseline, swd = found
+        seed, baseline, swd = difference
         print(
             f"The first of {len(seeds)} noise seeds (noise {NOISE:g}) where they differ: {seed}.\n"
         )

@@ -1,4 +1,4 @@
-"""Accuracy under parallelism (d3LLM), and plainer figures beside it."""
+"""Accuracy under parallelism (AUP, of d3LLM), and two simpler numbers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from unmask.errors import LabError
 from unmask.lab.stats import Interval
 
 ALPHA = 3.0  # how fast the weight falls with lost accuracy
-MOST_LOST = 5.0  # points below the slowest one, before a point is dropped
+MOST_LOST = 5.0  # points below the slowest setting; a point that loses more is dropped
 
 
 @dataclass(frozen=True)
@@ -27,12 +27,12 @@ class RatePoint:
 
 @dataclass(frozen=True)
 class Area:
-    """The figure, and all that it rests on."""
+    """AUP and the points it was computed from."""
 
     value: float
     kept: tuple[RatePoint, ...]
     dropped: tuple[RatePoint, ...]
-    best: float  # accuracy in percent of the best method compared: it ties the figure to the set
+    best: float  # accuracy in percent of the best method that is compared
 
 
 def aup(points: Sequence[RatePoint], best: float | None = None, alpha: float = ALPHA) -> Area:
@@ -78,7 +78,7 @@ def aup_interval(
     samples: int = 2_000,
     seed: int = 0,
 ) -> Interval:
-    """By bootstrap over the examples, which all settings share: [settings][examples] each."""
+    """Bootstrap interval over the examples that all settings share: [settings][examples] each."""
     speed, right = np.asarray(rates, float), np.asarray(solved, float)  # [S, N]
     if speed.shape != right.shape or speed.ndim != 2 or not speed.size:
         raise LabError("every setting needs a rate and a verdict for each of the same examples")

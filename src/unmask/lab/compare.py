@@ -15,10 +15,9 @@ from unmask.lab.benchmarks import benchmark
 from unmask.lab.grading import Tools
 from unmask.lab.summary import Comparison, Summary
 from unmask.lab.sweep.grid import Setting, spelled_out
-from unmask.lab.sweep.plan import Work, work_of
-from unmask.lab.sweep.run import check_graders, run
+from unmask.lab.sweep.plan import work_of
+from unmask.lab.sweep.run import check_graders, run, summaries
 from unmask.lab.sweep.run_options import RunOptions, Silent
-from unmask.lab.sweep.store import Store
 from unmask.text.session import Session
 
 if TYPE_CHECKING:
@@ -147,15 +146,7 @@ def compare(
     with _file(store) as file, Tools.of([works[0].bench]) as tools:
         check_graders(works, tools)
         run(works, RunOptions(file, (str(session.device),)), tools, Silent())
-        return RuleComparison(tuple(_summaries(file, works)))
-
-
-def _summaries(file: Path, works: Sequence[Work]) -> Iterator[Summary]:
-    with Store(file) as store:
-        for work in works:
-            asked = set(work.asks)
-            rows = [row for row in store.rows(work.trial) if row.ask in asked]
-            yield Summary.of(work.trial, rows)
+        return RuleComparison(tuple(summaries(file, works)))
 
 
 @contextmanager

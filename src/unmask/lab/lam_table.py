@@ -17,9 +17,8 @@ from unmask.lab.report.rule_parts import RuleParts, parts_of
 from unmask.lab.stats import Paired
 from unmask.lab.summary import Comparison, Summary
 from unmask.lab.sweep.plan import Work
-from unmask.lab.sweep.run import run
+from unmask.lab.sweep.run import run, summaries
 from unmask.lab.sweep.run_options import ProgressListener, RunOptions
-from unmask.lab.sweep.store import Store
 
 
 def measured(works: Sequence[Work], progress: ProgressListener) -> list[Summary]:
@@ -28,8 +27,7 @@ def measured(works: Sequence[Work], progress: ProgressListener) -> list[Summary]
     with TemporaryDirectory() as folder, Tools() as tools:
         file = Path(folder) / "store.sqlite"
         run(works, RunOptions(file, ("cpu",) * (cores or 1), memo=True), tools, progress)
-        with Store(file) as store:
-            return [Summary.of(work.trial, store.rows(work.trial)) for work in works]
+        return summaries(file, works)
 
 
 class LamTable:

@@ -1,4 +1,4 @@
-"""The paper's published figures, as rules in the notation, to stand beside ours."""
+"""The paper's published figures, with their rules in our notation."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class Published:
 def published() -> tuple[Published, ...]:
     """All figures on the four benchmarks, table by table."""
     paper = _paper()
-    found: list[Published] = []
+    figures: list[Published] = []
     for model, rows in paper["table1_full_eb"]["models"].items():
-        found += _figures("table1", model, None, rows)
+        figures += _figures("table1", model, None, rows)
     for table, key, model, block in (
         ("llada-lambda", "llada_full_lambda", LLADA, None),
         ("llada-threshold", "llada_full_threshold", LLADA, None),
@@ -42,11 +42,11 @@ def published() -> tuple[Published, ...]:
         ("dream-lambda", "dream_full_lambda", DREAM, None),
         ("dream-block32", "dream_block32", DREAM, 32),
     ):
-        found += _figures(table, model, block, paper[key]["rows"])
+        figures += _figures(table, model, block, paper[key]["rows"])
     history = paper["llada_history_aware"]
-    found += _figures("llada-history", LLADA, None, history["full"])
-    found += _figures("llada-history", LLADA, 32, history["block32"])
-    return tuple(found)
+    figures += _figures("llada-history", LLADA, None, history["full"])
+    figures += _figures("llada-history", LLADA, 32, history["block32"])
+    return tuple(figures)
 
 
 def efficiency() -> list[dict[str, Any]]:
@@ -56,9 +56,9 @@ def efficiency() -> list[dict[str, Any]]:
 
 
 def inconsistencies() -> list[str]:
-    """What the paper's tables say in two ways."""
-    found: list[str] = _paper()["known_inconsistencies"]
-    return found
+    """Known contradictions between the paper's tables."""
+    known: list[str] = _paper()["known_inconsistencies"]
+    return known
 
 
 def _figures(
@@ -93,5 +93,5 @@ def rule_of(row: dict[str, Any]) -> str:
 @cache
 def _paper() -> dict[str, Any]:
     text = Path(__file__).with_name("paper.json").read_text(encoding="utf-8")
-    found: dict[str, Any] = json.loads(text)
-    return found
+    content: dict[str, Any] = json.loads(text)
+    return content

@@ -1,4 +1,4 @@
-"""Honest numbers for rules compared over the same problems: intervals and an exact test."""
+"""Statistics of rules compared over the same problems: intervals and an exact test."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Array: TypeAlias = NDArray[np.float64]
 
 
 class Interval(NamedTuple):
-    """Where a quantity lies at the level that was asked for."""
+    """A confidence interval."""
 
     low: float
     high: float
@@ -66,13 +66,13 @@ def paired(
 ) -> Paired:
     """Compare two rules, given which problems each solved, in the same order.
 
-    A bootstrap knows no outcome that it has not seen: without a discordant problem the interval is
+    A bootstrap only draws outcomes that occurred: without a discordant problem the interval is
     (0, 0), and with fewer than about five it is too narrow. `p` is exact at any size.
 
     Args:
         first, second: whether the rule solved problem i.
         level: the share of intervals that should hold the true difference.
-        samples: how many times the problems are drawn anew.
+        samples: number of bootstrap samples.
         seed: of those draws; the same seed gives the same interval.
     """
     if len(first) != len(second):
@@ -119,16 +119,16 @@ def mcnemar(only_first: int, only_second: int) -> float:
 
 
 def holm(ps: Sequence[float]) -> list[float]:
-    """Corrected p of several tests at once, in their order; holds however they depend.
+    """Holm's corrected p of several tests, in their order; valid under any dependence.
 
     The i-th smallest of n becomes the largest of (n - j) p_j for j <= i: rejecting what stays below
     a level keeps the chance of any false rejection below it.
     """
-    found, most = [0.0] * len(ps), 0.0
+    corrected, most = [0.0] * len(ps), 0.0
     for place, i in enumerate(sorted(range(len(ps)), key=lambda i: ps[i])):
         most = max(most, min(1.0, (len(ps) - place) * ps[i]))
-        found[i] = most
-    return found
+        corrected[i] = most
+    return corrected
 
 
 def _wilson_low(successes: int, trials: int, z: float) -> float:
@@ -151,10 +151,10 @@ def _lower_end(values: Array, level: float, samples: int, seed: int) -> float:
 
 
 def _solved(outcomes: Sequence[bool]) -> Array:
-    found = np.asarray(outcomes)  # [N]
-    if found.size and not (found.dtype.kind in "biu" and np.isin(found, (0, 1)).all()):
+    solved = np.asarray(outcomes)  # [N]
+    if solved.size and not (solved.dtype.kind in "biu" and np.isin(solved, (0, 1)).all()):
         raise RequestError("outcomes must be True or False; for other numbers use bootstrap_mean")
-    return found.astype(np.float64)
+    return solved.astype(np.float64)
 
 
 def _check_level(level: float) -> None:

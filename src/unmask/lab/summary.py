@@ -1,4 +1,4 @@
-"""A trial in numbers, and two trials compared; what is not comparable is refused."""
+"""Numbers of one trial, and the comparison of two trials on the same examples."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Summary:
 
     @classmethod
     def of(cls, trial: Trial, rows: Iterable[StoredExample]) -> Summary:
-        """Examples without a verdict are left out."""
+        """The summary of a trial; examples without a grade are left out."""
         graded = tuple(row for row in rows if row.grade is not None)
         if not graded:
             raise LabError(f"no graded example of {trial.task} with {trial.rule}")
@@ -34,7 +34,7 @@ class Summary:
         return len(self.rows)
 
     def solved(self, rule: str = "acc") -> list[bool]:
-        """By example, in the order of their names; `acc_compat` is the compatible twin."""
+        """Whether each example is solved, sorted by name; the rule is `acc` or `acc_compat`."""
         return [bool(row.grade[rule]) for row in self.rows if row.grade is not None]
 
     def accuracy(self, rule: str = "acc") -> float:
@@ -51,7 +51,7 @@ class Summary:
         return fmean(self.values(name))
 
     def seconds(self, name: str) -> float | None:
-        """Mean of an example: model, decision, kl or total; None where some were not timed so."""
+        """Mean seconds per example: model, decision, kl or total; None if some were not timed."""
         counter = f"seconds_{name}"
         return self.mean(counter) if all(counter in row.answer for row in self.rows) else None
 
@@ -64,13 +64,13 @@ class Summary:
     def rates(self) -> dict[str, float]:
         """Tokens per forward, nominal and effective: mean of ratios, and ratio of sums."""
         pairs = {"nominal": ("written", "nfe"), "effective": ("tokens", "nfe_eos")}
-        found = {}
+        rates = {}
         for name, (tokens, forwards) in pairs.items():
             above, below = self.values(tokens), self.values(forwards)
             ratios = [a / b for a, b in zip(above, below, strict=True)]
-            found[name] = fmean(ratios)
-            found[f"{name}_of_sums"] = sum(above) / sum(below)
-        return found
+            rates[name] = fmean(ratios)
+            rates[f"{name}_of_sums"] = sum(above) / sum(below)
+        return rates
 
     def record(self) -> dict[str, Any]:
         """All figures, for JSON."""
@@ -111,13 +111,13 @@ class Comparison:
         return paired(self.first.solved(rule), self.second.solved(rule))
 
     def forwards(self, name: str = "nfe") -> Mean:
-        """How many more the second spends on an example."""
+        """How many more forwards the second trial spends per example."""
         pairs = zip(self.first.values(name), self.second.values(name), strict=True)
         return bootstrap_mean([b - a for a, b in pairs])
 
 
 def why_not(first: Summary, second: Summary) -> str | None:
-    """The reason why two trials must not be compared, if there is one."""
+    """The reason why two trials cannot be compared, or None."""
     one, other = first.trial, second.trial
     for each in (first, second):
         names = [row.ask.example for row in each.rows]
@@ -140,5 +140,5 @@ def why_not(first: Summary, second: Summary) -> str | None:
                 "both with the same preset and data"
             )
     if {row.grader for row in first.rows} != {row.grader for row in second.rows}:
-        return "they were graded by different versions of the grader; grade them anew"
+        return "they were graded by different versions of the grader; grade them again"
     return None

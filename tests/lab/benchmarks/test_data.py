@@ -51,7 +51,7 @@ def test_a_missing_file_says_where_to_get_it_and_which_option_to_use(name, tmp_p
 
 
 def test_a_folder_that_is_none_is_named(tmp_path):
-    with pytest.raises(UnmaskError, match="is no folder; --data names the one with math500"):
+    with pytest.raises(UnmaskError, match="is not a folder; give the folder of math500"):
         BENCHMARKS["math500"].load(tmp_path / "nowhere")
 
 
@@ -68,7 +68,7 @@ def test_a_file_with_a_record_too_few_is_refused(name, tmp_path):
     [
         ("gsm8k", {"answer": "it is 5"}, "the answer ends in no whole number behind '####'"),
         ("gsm8k", {"answer": None}, "'answer' must be str, got NoneType"),
-        ("math500", {"unique_id": "test/cards/0.json"}, "was given at .*:1 already"),
+        ("math500", {"unique_id": "test/cards/0.json"}, "occurs at .*:1 already"),
         ("humaneval", {"entry_point": "other"}, "the prompt does not define 'other'"),
         ("humaneval", {"prompt": "def ("}, "the prompt does not define 'add_2'"),
         ("mbpp", {"test_list": []}, "'test_list' must hold asserts"),
@@ -85,7 +85,7 @@ def test_a_broken_record_is_named_by_its_line(name, change, message, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("line", "message"), [("{broken", "no JSON: "), ("[]", "must hold an object, got list")]
+    ("line", "message"), [("{broken", "not JSON: "), ("[]", "must hold an object, got list")]
 )
 def test_a_line_that_is_no_record_is_named(line, message, tmp_path):
     lines = [json.dumps(record) for record in FILES["math500.jsonl"]]

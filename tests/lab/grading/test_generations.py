@@ -39,7 +39,7 @@ def read(tmp_path, data):
 )
 def test_ids_indices_and_texts_are_found_under_their_usual_names(read, task, row, index):
     found = read(row, task=task)
-    assert [(each.example.index, each.text) for each in found.found] == [(index, "x")]
+    assert [(each.example.index, each.text) for each in found.texts] == [(index, "x")]
 
 
 def test_rows_of_other_tasks_and_lengths_are_skipped_and_counted(read):
@@ -50,12 +50,12 @@ def test_rows_of_other_tasks_and_lengths_are_skipped_and_counted(read):
     ]
     both, one = read(*rows), read(*rows, length=256)
     assert (both.lengths, both.other) == ([128, 256], 1)
-    assert ([each.text for each in one.found], one.other) == (["b"], 2)
+    assert ([each.text for each in one.texts], one.other) == (["b"], 2)
 
 
 def test_unknown_ids_are_kept_apart(read):
     found = read({"id": 1, "text": "a"}, {"id": 5000, "text": "b"}, {"id": "x", "text": "c"})
-    assert len(found.found) == 1
+    assert len(found.texts) == 1
     assert [place.rpartition(":")[2] for place in found.unknown] == ["2", "3"]
 
 

@@ -31,7 +31,7 @@ TABLE = {
 def test_every_scorer_repeats_its_published_figure(task, tools):
     benchmark, folder = BENCHMARKS[task], Path(DATA)
     examples = benchmark.load(folder)
-    found = read_generations(folder / "llada_generations.jsonl", task, examples).found
+    found = read_generations(folder / "llada_generations.jsonl", task, examples).texts
     scorers = benchmark.chosen(list(TABLE[task]))
     answers = [(each.example, Response(each.text)) for each in found]
     marked = [(found[number], marks) for number, marks in score(answers, scorers, tools)]

@@ -192,7 +192,7 @@ def test_a_store_of_another_format_is_refused(file):
     base.execute("UPDATE about SET format = 99")
     base.commit()
     base.close()
-    with pytest.raises(LabError, match="has the format 99, this unmask writes 1"):
+    with pytest.raises(LabError, match="has format 99, but this unmask writes format 1"):
         Store(file)
 
 

@@ -1,4 +1,4 @@
-"""A benchmark: its problems, how they are put to a model, and how answers are graded."""
+"""Benchmark: problems, prompts and graders."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class Benchmark:
     Args:
         read: all examples, from a folder of JSON lines or, without one, from the hub.
         scorers: the first gives `acc`; `daedal`, where there is one, gives `acc_compat`.
-        gold: a response that is right by the benchmark's own reference, for the self-test.
-        wrong: a response that is like it and wrong.
-        awkward: what is known of examples that no grader can do justice to.
+        gold: a right response, made from the reference, for the self-test.
+        wrong: a similar response that is wrong.
+        awkward: examples that cannot be graded fairly, and why.
         runs_code: whether its scorers need a judge that runs programs.
     """
 
@@ -44,7 +44,7 @@ class Benchmark:
         return self.read(data)
 
     def preset(self, name: str, family: str = "") -> Preset:
-        """A preset by name; a family of models may have its own of that name, as `name-family`."""
+        """A preset by name; `name-family` takes precedence if there is one."""
         own = f"{name}-{family}"
         if own in self.presets:
             return self.presets[own]
@@ -53,11 +53,11 @@ class Benchmark:
         return self.presets[name]
 
     def prompt(self, example: Example, preset: str, family: str = "") -> TaskPrompt:
-        """Put an example to a model."""
+        """The prompt of an example."""
         return self.preset(preset, family).prompt(example)
 
     def record(self, preset: str, family: str = "") -> dict[str, Any]:
-        """What a result must say of how it came about, for JSON."""
+        """The task, the preset and the scorers of a result, for JSON."""
         versions = {scorer.name: scorer.version for scorer in self.graders}
         echo = self.preset(preset, family).record()
         return {"task": self.name, "version": self.version, "scorers": versions, "preset": echo}
@@ -77,7 +77,7 @@ class Benchmark:
 
     @property
     def graders(self) -> list[Scorer]:
-        """The scorers of a grade: ours, and DAEDAL's where there is one."""
+        """The scorers of a grade: ours, and DAEDAL's if there is one."""
         ours = next(iter(self.scorers))
         return self.chosen([ours, "daedal"] if "daedal" in self.scorers else [ours])
 

@@ -1,4 +1,4 @@
-"""Records of a benchmark: from a folder of JSON lines or from the hub, checked."""
+"""Read and check the records of a benchmark, from JSON lines or from the hub."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ Record = dict[str, Any]
 
 @dataclass(frozen=True)
 class DataFile:
-    """A file of records, how many it has, and where it comes from.
+    """A file of records, their number, and where to get it.
 
     Args:
         fields: names and types that every record must have.
-        key: the field that no two records share.
-        fault: what else is wrong with a record, or nothing.
+        key: the field that must be unique.
+        fault: returns what else is wrong with a record, or an empty text.
         hub: dataset and configuration; all its `splits` are read, in that order.
     """
 
@@ -40,7 +40,7 @@ class DataFile:
             return self._from_hub()
         file = folder / self.file
         if not folder.is_dir():
-            raise UnmaskError(f"{folder} is no folder; --data names the one with {self.file}")
+            raise UnmaskError(f"{folder} is not a folder; give the folder of {self.file} as --data")
         if not file.is_file():
             raise UnmaskError(f"{file} is missing; get it from {self.origin}, or give its --data")
         return self._checked(json_lines(file), str(file))
@@ -53,7 +53,7 @@ class DataFile:
                 f"no data: give --data DIR with {self.file} (from {self.origin}), or install "
                 f"datasets to fetch {self.hub[0]} from the hub"
             ) from None
-        found: list[tuple[str, Record]] = []
+        placed: list[tuple[str, Record]] = []
         for split in self.splits:
             try:
                 rows = load(*self.hub, split=split)
@@ -63,8 +63,8 @@ class DataFile:
                     f"{self.hub[0]} cannot be fetched: {reason}; give --data"
                 ) from None
             name = f"{self.hub[0]} {split} row"
-            found += [(f"{name} {number}", dict(row)) for number, row in enumerate(rows)]
-        return self._checked(found, self.hub[0])
+            placed += [(f"{name} {number}", dict(row)) for number, row in enumerate(rows)]
+        return self._checked(placed, self.hub[0])
 
     def _checked(self, placed: list[tuple[str, Record]], name: str) -> list[Record]:
         places: dict[Any, str] = {}
@@ -73,7 +73,7 @@ class DataFile:
                 raise UnmaskError(f"{place}: {complaint}")
             value = record.get(self.key, place)
             if value in places:
-                raise UnmaskError(f"{place}: {value!r} was given at {places[value]} already")
+                raise UnmaskError(f"{place}: {value!r} occurs at {places[value]} already")
             places[value] = place
         if len(placed) != self.rows:
             raise UnmaskError(
@@ -93,22 +93,22 @@ class DataFile:
 
 def json_lines(file: Path) -> list[tuple[str, Record]]:
     """All objects of a file with their places, `file:line`; blank lines are skipped."""
-    found = []
+    placed = []
     try:
         lines = file.read_bytes().split(b"\n")
     except OSError as error:
         raise UnmaskError(f"{file} cannot be read: {error.strerror}") from None
     for number, line in enumerate(lines, 1):
         if line.strip():
-            found.append((f"{file}:{number}", _object(line, f"{file}:{number}")))
-    return found
+            placed.append((f"{file}:{number}", _object(line, f"{file}:{number}")))
+    return placed
 
 
 def _object(line: bytes, place: str) -> Record:
     try:
-        found = json.loads(line.decode("utf-8-sig"))
+        record = json.loads(line.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
-        raise UnmaskError(f"{place}: no JSON: {error}") from None
-    if not isinstance(found, dict):
-        raise UnmaskError(f"{place}: a line must hold an object, got {type(found).__name__}")
-    return found
+        raise UnmaskError(f"{place}: not JSON: {error}") from None
+    if not isinstance(record, dict):
+        raise UnmaskError(f"{place}: a line must hold an object, got {type(record).__name__}")
+    return record

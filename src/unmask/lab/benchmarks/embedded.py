@@ -1,4 +1,4 @@
-"""The embedded model's tasks on problems that it was not trained on, prompts as they are."""
+"""The tasks of the embedded model, on problems that it was not trained on."""
 
 from __future__ import annotations
 

@@ -11,12 +11,12 @@ Slots = Mapping[str, str]
 
 @dataclass(frozen=True)
 class Example:
-    """A problem as its file has it, the pieces that prompts are made of, and its reference."""
+    """A problem: the texts that prompts are made of, its reference and its raw record."""
 
     id: int | str
     index: int  # its place in the benchmark
-    slots: Slots  # what `{{name}}` stands for in a preset
+    slots: Slots  # the texts that replace `{{name}}` in a preset
     reference: str
     fields: Mapping[str, Any] = field(default_factory=dict)  # the raw record
     group: str = ""  # the task within a benchmark of several
-    shots: tuple[Slots, ...] = ()  # solved problems that may go before it
+    shots: tuple[Slots, ...] = ()  # solved problems that a prompt may show before it

@@ -125,9 +125,9 @@ def value(example: Example) -> int:
 
 
 def _number(example: Example, response: Response, _: Tools) -> Ruling:
-    found = answer_number(response.cut)
-    answer = None if found.value is None else str(found.value)
-    return Ruling(found.value == Fraction(value(example)), {"answer": answer, "rule": found.rule})
+    match = answer_number(response.cut)
+    answer = None if match.value is None else str(match.value)
+    return Ruling(match.value == Fraction(value(example)), {"answer": answer, "rule": match.rule})
 
 
 def _klass(example: Example, response: Response, letter: bool = False) -> bool:

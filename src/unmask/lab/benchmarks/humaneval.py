@@ -104,7 +104,7 @@ def _fault(prompt: str, entry: str) -> str:
 
 
 def program(example: Example, code: str) -> Program:
-    """Code with the example's tests, which bring the prompt's helpers that they call."""
+    """Code with the example's tests and the helpers of the prompt that the tests call."""
     entry = example.fields["entry_point"]
     tests = f"{example.fields['test']}\ncheck({entry})\n"
     return Program(
@@ -113,12 +113,12 @@ def program(example: Example, code: str) -> Program:
 
 
 def _seeded(tests: str) -> str:
-    """Tests that draw numbers draw the same ones every time."""
+    """Seed the random numbers of tests, so that they are the same in every run."""
     return f"import random\nrandom.seed(0)\n{tests}" if "random" in tests else tests
 
 
 def _helpers(prompt: str, tests: str, entry: str) -> str:
-    """What the prompt defines besides the function, if the tests call any of it.
+    """The definitions of the prompt besides the function, if the tests call one of them.
 
     The judge's own copy is called, so that no answer can change what its tests do.
     """

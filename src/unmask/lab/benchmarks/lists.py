@@ -33,7 +33,7 @@ _LIST = re.compile(r"\[[^\[\]]*\]")
 
 @dataclass(frozen=True)
 class Case:
-    """One list to work on, with a name that is not in it and a place, from 1."""
+    """A list, a name that is not in it, and a place counted from 1."""
 
     items: Items
     word: str
@@ -42,7 +42,7 @@ class Case:
 
 @dataclass(frozen=True)
 class ListOperation:
-    """What is asked, one right answer, and which answers are right."""
+    """A request, one right answer, and a check of answers."""
 
     name: str
     about: str
@@ -61,12 +61,12 @@ class ListOperation:
 
     def solved(self, case: Case, text: str) -> bool:
         """Whether the last list of a text is right."""
-        found = read(text)
-        return found is not None and self.right(found, case)
+        items = read(text)
+        return items is not None and self.right(items, case)
 
 
 def written(items: Items) -> str:
-    """A list as models are asked to write it."""
+    """A list in the format that the prompt asks for."""
     return json.dumps(items, ensure_ascii=False)
 
 
@@ -75,11 +75,11 @@ def read(text: str) -> Items | None:
     lists = _LIST.findall(text)
     for parse in (json.loads, ast.literal_eval) if lists else ():
         try:
-            found = parse(lists[-1])
+            value = parse(lists[-1])
         except (ValueError, SyntaxError, MemoryError, RecursionError):
             continue
-        if isinstance(found, list) and all(isinstance(item, str) for item in found):
-            return [item.strip() for item in found]
+        if isinstance(value, list) and all(isinstance(item, str) for item in value):
+            return [item.strip() for item in value]
     return None
 
 
@@ -108,21 +108,21 @@ def _fixed(name: str, about: str, request: str, change: Callable[[Case], Items])
         about,
         request,
         lambda _, case: change(case),
-        lambda found, case: found == change(case),
+        lambda items, case: items == change(case),
     )
 
 
 def _free(
     name: str, about: str, request: str, change: Callable[[Case, int], Items], more: int = 0
 ) -> ListOperation:
-    """A right answer for every place; `more` is 1 where there is a place behind the last."""
+    """One right answer for every place; with `more` = 1 also for the place after the last."""
     return ListOperation(
         name,
         about,
         request,
         lambda random, case: change(case, random.randint(1, len(case.items) + more)),
-        lambda found, case: any(
-            found == change(case, place) for place in range(1, len(case.items) + more + 1)
+        lambda items, case: any(
+            items == change(case, place) for place in range(1, len(case.items) + more + 1)
         ),
     )
 
@@ -170,6 +170,6 @@ OPERATIONS = (
         "shuffle", "the list in any other order",
         "Put the names of this list in some other order than they have now.",
         _shuffled,
-        lambda found, case: found != case.items and Counter(found) == Counter(case.items),
+        lambda items, case: items != case.items and Counter(items) == Counter(case.items),
     ),
 )  # fmt: skip

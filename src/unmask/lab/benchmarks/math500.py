@@ -88,7 +88,7 @@ def read(data: Path | None) -> list[Example]:
 
 
 def _verified(example: Example, response: Response, tools: Tools) -> Ruling:
-    """The last box, or the text where there is none that math-verify can read."""
+    """The last box that math-verify can parse, or else the text."""
     box = last_box(response.cut)
     texts = [in_box(box), response.cut] if box is not None else [response.cut]
     verified = tools.verifier.equal(in_box(example.reference), *texts)
@@ -124,8 +124,8 @@ def _klass(example: Example, response: Response) -> bool:
 
 
 def _strict(example: Example, response: Response) -> bool:
-    found = harness.strict_phrase(response.cut)
-    return mathstrings.daedal_equal(found, example.reference)
+    phrase = harness.strict_phrase(response.cut)
+    return mathstrings.daedal_equal(phrase, example.reference)
 
 
 SCORERS = (

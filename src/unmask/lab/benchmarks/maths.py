@@ -1,4 +1,4 @@
-"""What GSM8K and MATH-500 share: the prompt of d1 and DAEDAL, and scorers."""
+"""Shared by GSM8K and MATH-500: the prompt of d1 and DAEDAL, and scorers."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def in_box(answer: str) -> str:
 
 def daedal(example: Example, response: Response, _: Tools) -> Ruling:
     """DAEDAL's rule for both tasks."""
-    found = daedal_extract(response.whole)
-    return Ruling(daedal_equal(found, example.reference), {"answer": (found or "")[-200:]})
+    answer = daedal_extract(response.whole)
+    return Ruling(daedal_equal(answer, example.reference), {"answer": (answer or "")[-200:]})
 
 
 def _whole_text(example: Example, response: Response, tools: Tools) -> Ruling:

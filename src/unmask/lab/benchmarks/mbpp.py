@@ -39,7 +39,7 @@ SANITIZED_IDS = replace(
     fault=lambda _: "",
 )
 TEST = range(11, 511)
-SHOT_IDS = (2, 3, 4)  # of the split for prompts, as everybody takes them
+SHOT_IDS = (2, 3, 4)  # of the prompt split, as in other evaluations
 
 EXPERT = "You are an expert Python programmer, and here is your task:"
 OPENED = ("user", EXPERT + "\n{{text}}\nYour code should pass these tests:\n{{tests}}")
@@ -147,7 +147,7 @@ def _example(record: Record, index: int, shots: tuple[Slots, ...]) -> Example:
 
 
 def entries(reference: str, tests: str) -> tuple[str, ...]:
-    """What the asserts call of an answer: names that the reference defines too."""
+    """Names that the asserts use and the reference defines."""
     bound = defined(reference.replace("\r\n", "\n"))
     known = tuple(name for name in loaded_names(tests) if name in bound)
     return known or tuple(free_names(tests))

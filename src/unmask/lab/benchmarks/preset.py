@@ -1,4 +1,4 @@
-"""How a problem is put to a model: a versioned preset, and the prompt it makes."""
+"""Presets: versioned prompt formats, and the prompts they make."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SLOT = re.compile(r"\{\{(\w+)\}\}")
 
 @dataclass(frozen=True)
 class PresetDecoding:
-    """The settings that belong to a preset; all but the length may be overruled by a study."""
+    """The decoding options of a preset."""
 
     length: int
     block: int | None  # None: the full window
@@ -43,7 +43,7 @@ class PresetDecoding:
 
 @dataclass(frozen=True)
 class TaskPrompt:
-    """What the model is given: chat messages or, without any, plain text; then the prefill."""
+    """The input of a model: chat messages or a plain text, then the prefill."""
 
     messages: tuple[dict[str, str], ...]
     text: str
@@ -77,7 +77,7 @@ class Preset:
     version: int = 1
 
     def prompt(self, example: Example) -> TaskPrompt:
-        """Put an example to a model."""
+        """The prompt of an example."""
         if len(example.shots) < self.shots:
             raise UnmaskError(
                 f"the preset {self.name!r} shows {self.shots} solved examples, and {example.id!r} "
@@ -94,12 +94,12 @@ class Preset:
         return TaskPrompt(messages, filled(self.text, example.slots), prefill, self.decoding)
 
     def record(self) -> dict[str, Any]:
-        """All that it consists of, for JSON."""
+        """For JSON."""
         return asdict(self)
 
 
 def filled(template: str, slots: Slots) -> str:
-    """A template with its `{{slots}}` filled in; what is filled in is not looked at again."""
+    """A template with its `{{slots}}` filled in, once: inserted texts are not filled again."""
     return _SLOT.sub(lambda match: slots[match[1]], template)
 
 

@@ -22,7 +22,7 @@ _HOLES = 4
 
 
 class Drawn(NamedTuple):
-    """A request, an answer to it, and what a checker must know."""
+    """A request, an answer, and the facts that the checker needs."""
 
     request: str
     answer: str
@@ -75,7 +75,7 @@ def sudoku_solved(facts: Cells, text: str) -> bool:
 
 
 def written(grid: Cells) -> str:
-    """A grid as models are asked to write it."""
+    """A grid in the format that the prompt asks for."""
     return "\n".join(",".join(row) for row in grid)
 
 

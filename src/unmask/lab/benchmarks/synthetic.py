@@ -33,7 +33,7 @@ PRESETS = table(
 
 @dataclass(frozen=True)
 class SyntheticTask:
-    """One of the twelve: problems by number, and a checker."""
+    """One of the twelve tasks: draws problems by number and checks answers."""
 
     name: str
     about: str
@@ -91,7 +91,7 @@ def synthetic(name: str, tasks: Sequence[str], count: int = COUNT, seed: int = 0
 
 def _examples(_: Path | None, tasks: Sequence[str], count: int, seed: int) -> list[Example]:
     """All problems, task by task; they need no data."""
-    found: list[Example] = []
+    examples: list[Example] = []
     for name in tasks:
         task, random = TASKS[name], Random(f"synthetic/{name}/{seed}")
         request, answer, _facts = task.draw(Random(f"synthetic/{name}/shot"), 1)
@@ -104,8 +104,8 @@ def _examples(_: Path | None, tasks: Sequence[str], count: int, seed: int) -> li
             seen.add(request)
             key, fields = f"{name}/{number}", {"facts": facts}
             slots = {"request": request}
-            found.append(Example(key, len(found), slots, answer, fields, name, shots))
-    return found
+            examples.append(Example(key, len(examples), slots, answer, fields, name, shots))
+    return examples
 
 
 def _solved(example: Example, response: Response, _: Tools) -> Ruling:

@@ -9,13 +9,13 @@ _BOX = re.compile(r"\\(?:boxed|fbox)(?:\s*(?P<brace>\{)|\s+(?P<bare>[^\s{}$\\]+)
 
 def boxes(text: str) -> list[str]:
     r"""The contents of all boxes that close, in order; `\{` and `\}` are not braces."""
-    found = []
+    boxes = []
     for match in _BOX.finditer(text):
         if match["bare"]:
-            found.append(match["bare"].rstrip(".,;"))
+            boxes.append(match["bare"].rstrip(".,;"))
         elif (end := _closing(text, match.end())) is not None:
-            found.append(text[match.end() : end])
-    return found
+            boxes.append(text[match.end() : end])
+    return boxes
 
 
 def last_box(text: str) -> str | None:
@@ -28,7 +28,7 @@ def _closing(text: str, start: int) -> int | None:
     while place < len(text):
         match text[place]:
             case "\\":
-                place += 1  # whatever is escaped
+                place += 1  # skips the escaped character
             case "{":
                 depth += 1
             case "}":
@@ -40,7 +40,7 @@ def _closing(text: str, start: int) -> int | None:
 
 
 def math_box(text: str) -> str | None:
-    r"""The last box by the MATH scripts' rule, which d1 and DAEDAL kept (compatible twin).
+    r"""The last box by the MATH scripts' rule, which d1 and DAEDAL also use.
 
     Without a box it is the whole text; with a last box that does not close, None. Where `\boxed `
     with a space occurs anywhere, what follows its last occurrence up to a dollar sign.

@@ -1,4 +1,4 @@
-"""Python code in an answer: where it begins and ends, and which of it is run."""
+"""Extract the Python code of an answer."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _IMPORTS = (ast.Import, ast.ImportFrom)
 
 
 def solution(text: str, entries: Iterable[str]) -> str:
-    """The code of an answer that stands for itself: its definitions, without calls and tests."""
+    """The definitions in an answer, without calls and tests."""
     return kept(parseable(extracted(text)), entries)
 
 
@@ -56,11 +56,11 @@ def extracted(text: str) -> str:
 
 
 def parseable(code: str) -> str:
-    """The longest run of lines from the beginning that is Python: prose and cut ends fall off."""
+    """The longest beginning of the lines that parses as Python."""
     lines = code.splitlines()
     for end in range(len(lines), 0, -1):
-        if _parsed(found := "\n".join(lines[:end])) is not None:
-            return found
+        if _parsed(prefix := "\n".join(lines[:end])) is not None:
+            return prefix
     return ""
 
 
@@ -86,14 +86,14 @@ def defined(code: str) -> set[str]:
 
 
 def free_names(code: str) -> list[str]:
-    """Names that a module reads but nowhere binds, in order; builtins aside."""
+    """Names that a module reads but does not bind, without builtins, in order."""
     tree = _parsed(code)
     bound = {name for node in ast.walk(tree) for name in _bound(node)} if tree else set()
     return [name for name in loaded_names(code) if name not in bound | _BUILTINS]
 
 
 def imports_for(code: str, given: Iterable[str] = ()) -> str:
-    """Imports of the standard modules that the code reads; other names are given to it."""
+    """Imports of the standard modules that the code uses."""
     free = [name for name in free_names(code) if name not in set(given)]
     return "".join(f"import {name}\n" for name in free if name in sys.stdlib_module_names)
 
@@ -109,7 +109,7 @@ def loaded_names(code: str) -> list[str]:
 def _parsed(code: str) -> ast.Module | None:
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the parser's, about code that is no one's own
+            warnings.simplefilter("ignore")  # of the parser
             return ast.parse(code)
     except (SyntaxError, ValueError, MemoryError, RecursionError):
         return None
@@ -120,7 +120,7 @@ def _needed(node: ast.stmt, needed: set[str]) -> bool:
         return True
     if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
         return bool(needed & set(_bound(node)))
-    if isinstance(node, ast.Try | ast.If):  # an import that may fail, a version that may differ
+    if isinstance(node, ast.Try | ast.If):  # such as an import that may fail
         parts = _statements(node)
         return not _is_main(node) and all(
             isinstance(part, ast.Pass) or _needed(part, needed) for part in parts
@@ -129,7 +129,7 @@ def _needed(node: ast.stmt, needed: set[str]) -> bool:
 
 
 def _source(code: str, node: ast.stmt) -> str:
-    """A statement as it was written, its decorators too."""
+    """The source of a statement with its decorators."""
     decorators: list[ast.expr] = getattr(node, "decorator_list", [])
     if not decorators:
         return ast.get_source_segment(code, node) or ""
@@ -172,7 +172,7 @@ def _loaded(node: ast.AST) -> set[str]:
 
 
 def _completed(prompt: str, body: str, entry: str) -> str:
-    """Prompt and body, in the indentation that puts most of the body into the function."""
+    """Prompt and body, indented so that most of the body belongs to the function."""
     prompt, body = prompt.rstrip("\n"), body.replace("\r\n", "\n").strip("\n")
     shapes = [
         body,

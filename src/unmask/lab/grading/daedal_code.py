@@ -1,4 +1,4 @@
-"""DAEDAL's way with code, kept to the letter (compatible twin of `code`)."""
+"""Extract code exactly as DAEDAL does, for `acc_compat`."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def sanitized(text: str, entry: str, drop_without_return: bool) -> str:
 
 
 def longest_run(text: str) -> str:
-    """Of the first 100 lines the run with most lines that are not blank; the first such run."""
+    """The run with the most non-blank lines among the first 100 lines; the first such run."""
     lines = text.splitlines()[:_MOST_LINES]
     full = [0, *accumulate(bool(line.strip()) for line in lines)]
     runs = [(start, end) for end in range(1, len(lines) + 1) for start in range(end)]
@@ -78,22 +78,22 @@ def _returns(node: ast.AST) -> bool:
 
 
 def _reachable(entry: str, definitions: dict[str, _Named]) -> set[str]:
-    found: set[str] = set()
+    reached: set[str] = set()
     waiting = {entry}
     while waiting:
         name = waiting.pop()
-        found.add(name)
+        reached.add(name)
         node = definitions.get(name)
-        waiting |= (_names(node) if node is not None else set()) - found
-    return found
+        waiting |= (_names(node) if node is not None else set()) - reached
+    return reached
 
 
 def _names(node: ast.AST) -> set[str]:
-    """Names below a node; what stands before a dot is not looked at."""
-    found: set[str] = set()
+    """Names below a node, without those before a dot."""
+    names: set[str] = set()
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.Name):
-            found.add(child.id)
+            names.add(child.id)
         elif not isinstance(child, ast.Attribute):
-            found |= _names(child)
-    return found
+            names |= _names(child)
+    return names

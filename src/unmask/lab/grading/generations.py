@@ -1,4 +1,4 @@
-"""Texts that were generated elsewhere, from files in the usual forms."""
+"""Read files of generated texts in the common formats."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LENGTHS = ("gen_length", "length", "max_new_tokens")
 
 @dataclass(frozen=True)
 class GeneratedText:
-    """One text, the example it answers, and how many tokens it could have."""
+    """A text, its example, and the length it was generated with."""
 
     place: str  # file:line
     example: Example
@@ -34,16 +34,16 @@ class GeneratedText:
 
 @dataclass(frozen=True)
 class Generations:
-    """What a file holds for one benchmark."""
+    """The texts of a file for one benchmark."""
 
-    found: Sequence[GeneratedText]
+    texts: Sequence[GeneratedText]
     unknown: Sequence[str]  # places whose id the benchmark does not have
-    other: int  # rows of other tasks, or of a length that was not asked for
+    other: int  # rows of other tasks or lengths
 
     @property
     def lengths(self) -> list[int | None]:
         """All lengths, shortest first."""
-        return sorted({each.length for each in self.found}, key=lambda length: length or 0)
+        return sorted({each.length for each in self.texts}, key=lambda length: length or 0)
 
 
 def read_generations(
@@ -51,7 +51,7 @@ def read_generations(
 ) -> Generations:
     """The rows of a file that belong to a task, matched to its examples by id or index."""
     known = _Known(examples)
-    found: dict[tuple[int | None, int], GeneratedText] = {}
+    texts: dict[tuple[int | None, int], GeneratedText] = {}
     unknown, other = [], 0
     for place, row in json_lines(file):
         size = _length(row, place)
@@ -63,15 +63,15 @@ def read_generations(
             unknown.append(place)
             continue
         new = GeneratedText(place, example, _text(row, place), size)
-        old = found.setdefault((size, example.index), new)
+        old = texts.setdefault((size, example.index), new)
         if old is not new:
             raise UnmaskError(
                 f"{place}: a second text for {example.id!r}, which {old.place} has already; "
                 "one file holds one text per example and length"
             )
-    if not found:
-        raise UnmaskError(f"{file} holds no text for {task}" + _told(length, unknown, other))
-    return Generations(list(found.values()), unknown, other)
+    if not texts:
+        raise UnmaskError(f"{file} holds no text for {task}" + _skipped(length, unknown, other))
+    return Generations(list(texts.values()), unknown, other)
 
 
 class _Known:
@@ -85,8 +85,8 @@ class _Known:
     def find(self, row: Mapping[str, Any], place: str) -> Example | None:
         name = _first(row, IDS)
         if name is not None:
-            found = self.by_id.get(str(row[name]))
-            return found if found or self.numbered else self._at(row[name])
+            example = self.by_id.get(str(row[name]))
+            return example if example or self.numbered else self._at(row[name])
         name = _first(row, INDICES)
         if name is None:
             raise UnmaskError(f"{place}: no id; a row needs one of {', '.join((*IDS, *INDICES))}")
@@ -132,7 +132,7 @@ def _text(row: Mapping[str, Any], place: str) -> str:
     return value
 
 
-def _told(length: int | None, unknown: Sequence[str], other: int) -> str:
+def _skipped(length: int | None, unknown: Sequence[str], other: int) -> str:
     parts = [] if length is None else [f"of length {length}"]
     parts += [f"{other} rows of other tasks or lengths"] if other else []
     parts += [f"{len(unknown)} unknown ids, first at {unknown[0]}"] if unknown else []

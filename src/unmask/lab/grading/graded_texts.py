@@ -1,4 +1,4 @@
-"""Accuracies of generated texts by length and scorer, for people and for programs."""
+"""Accuracies of generated texts by length and scorer, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Score:
     scorer: Scorer
     right: int
     graded: int
-    notes: dict[str, int]  # what kept answers from being judged, and how often
+    notes: dict[str, int]  # reasons why answers were not judged, with counts
 
     def record(self) -> dict[str, Any]:
         """For JSON; shares are in percent."""
@@ -74,7 +74,7 @@ def _score(scorer: Scorer, rows: Sequence[dict[str, Mark]]) -> Score:
 
 
 def _note(mark: Mark) -> str:
-    """What a reader must know of a mark: no verdict in time, or one that is not quite safe."""
+    """Notes on a mark: no verdict in time, or an uncertain one."""
     if mark.detail.get("flagged"):
         return "flagged"
     reason = str(mark.detail.get("reason", ""))
@@ -98,15 +98,15 @@ def lines(
     benchmark: Benchmark, generations: Generations, reports: Sequence[LengthReport]
 ) -> list[str]:
     """A table per length, in lines of text."""
-    found = []
+    lines = []
     for report in reports:
         length = "" if report.length is None else f", length {report.length}"
-        found.append(
+        lines.append(
             f"{benchmark.name} (version {benchmark.version}){length}: {report.graded} graded, "
             f"{report.missing} missing, {len(generations.unknown)} unknown"
         )
-        found += [_line(score) for score in report.scores] + [""]
-    return found[:-1]
+        lines += [_line(score) for score in report.scores] + [""]
+    return lines[:-1]
 
 
 def _line(score: Score) -> str:

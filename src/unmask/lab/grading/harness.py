@@ -1,4 +1,4 @@
-"""Numbers and phrases as other harnesses find them, to repeat their figures."""
+"""Extraction rules of other harnesses, to repeat their figures."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def flexible_equal(text: str, answer: str, letter: bool = False) -> bool:
 
     Its versions differ in whether 33.00 is 33; by the letter of the older ones it is not.
     """
-    *_, found = ("[invalid]", *(match[0] for match in _FLEXIBLE.finditer(text)))
-    normal = _lm_eval_normal(found.strip())
+    *_, last = ("[invalid]", *(match[0] for match in _FLEXIBLE.finditer(text)))
+    normal = _lm_eval_normal(last.strip())
     return (normal if letter else _ZEROS.sub("", normal)) == _lm_eval_normal(answer)
 
 
@@ -37,7 +37,7 @@ def _lm_eval_normal(text: str) -> str:
 
 
 def strict_phrase(text: str) -> str | None:
-    """What lm-eval's minerva_math takes for the answer: between two sentences, word for word."""
+    """The answer by lm-eval's minerva_math: the text between two fixed phrases."""
     match = _STRICT_PHRASE.search(text + "I hope it is correct.")
     return match[1].strip() if match else None
 

@@ -53,28 +53,28 @@ def math_equal(problem: str, solution: str, text: str) -> bool:
 
 
 def answers(problem: str, text: str) -> set[object]:
-    """All answers that a text gives; as sets of parts where parts were asked for."""
+    """All answers in a text, as sets of parts if the problem asks for several."""
     form = "in the form" in problem
     if "separated by commas" in problem:
         return _parted(_candidates(text, form, commas=True))
-    found: set[object] = set()
+    values: set[object] = set()
     for candidate in _candidates(text, form, commas=False):
         parts = re.split(r"\\text\{\s*and\s*\}", candidate)
-        found |= {part.strip() for part in parts}
-        found |= {value for part in parts if (value := _fraction(part.strip())) is not None}
-    return found
+        values |= {part.strip() for part in parts}
+        values |= {value for part in parts if (value := _fraction(part.strip())) is not None}
+    return values
 
 
 def _parted(candidates: list[str]) -> set[object]:
-    found: set[object] = set()
+    sets: set[object] = set()
     for candidate in candidates:
         parts = [part.strip() for part in re.sub(r"[()\[\]]", "", candidate).split(",")]
         values = [_fraction(part) for part in parts]
-        found.add(frozenset(parts))
+        sets.add(frozenset(parts))
         if any(value is not None for value in values):
             pairs = zip(parts, values, strict=True)
-            found.add(frozenset(part if value is None else value for part, value in pairs))
-    return found
+            sets.add(frozenset(part if value is None else value for part, value in pairs))
+    return sets
 
 
 def _candidates(text: str, form: bool, commas: bool) -> list[str]:
@@ -93,16 +93,16 @@ def _raw_candidates(text: str) -> list[str]:
 
 
 def _boxes(text: str) -> list[str]:
-    found = []
+    pieces = []
     for piece in text.split("boxed{")[1:]:
         depth = 0
         for place, sign in enumerate(piece):
             depth += (sign == "{") - (sign == "}")
             if depth < 0:
                 percent = piece[place + 1 : place + 2] == "%"
-                found.append(piece[: place + 1] if percent else piece[:place])
+                pieces.append(piece[: place + 1] if percent else piece[:place])
                 break
-    return found
+    return pieces
 
 
 def _minor(text: str, form: bool, commas: bool) -> str:
@@ -187,7 +187,7 @@ def _fraction(text: str) -> str | None:
         return None
     try:
         value = int(sides[0]) / int(sides[1])
-    except (ArithmeticError, ValueError):  # by zero, or of endless digits
+    except (ArithmeticError, ValueError):  # division by zero, or too many digits
         return None
     return str(-value if rest.startswith("-") else value)
 

@@ -1,4 +1,4 @@
-r"""Answers of MATH compared as strings: the scripts' normalisation as d1 and as DAEDAL have it.
+r"""Answers of MATH compared as strings: with the normalisation of d1 and of DAEDAL.
 
 Both go back to the MATH benchmark's own script and differ in small things that move figures; each
 is kept to the letter, so that figures of others can be repeated. Neither knows that 1/4 is 0.25.
@@ -20,17 +20,17 @@ _PERCENT = (("\\%", ""), ("\\%", ""))  # twice, as the scripts do
 
 
 def daedal_extract(text: str) -> str | None:
-    """The last box, the whole text where there is none, the answer tag where it does not close."""
+    """The last box; without a box the whole text; if the box does not close, the answer tag."""
     box = math_box(text)
     return _tagged(text) if box is None else box
 
 
-def daedal_equal(found: str | None, gold: str) -> bool:
-    """Numbers within 1e-6, or normalised strings that are the same."""
-    if found is None:
+def daedal_equal(answer: str | None, gold: str) -> bool:
+    """Whether two answers are numbers within 1e-6 or equal normalised strings."""
+    if answer is None:
         return False
     try:
-        one, other = daedal_normal(found), daedal_normal(gold)
+        one, other = daedal_normal(answer), daedal_normal(gold)
     except ValueError:
         return False
     try:
@@ -61,14 +61,14 @@ def d1_extract(text: str) -> str | None:
     return box or _tagged(text) or box
 
 
-def d1_equal(found: str | None, gold: str) -> bool:
-    """Normalised strings that are the same; where the script fails, strings as they are."""
-    if found is None:
+def d1_equal(answer: str | None, gold: str) -> bool:
+    """Whether the normalised strings are equal; if the script fails, the plain strings."""
+    if answer is None:
         return False
     try:
-        return d1_normal(found) == d1_normal(gold)
+        return d1_normal(answer) == d1_normal(gold)
     except ValueError:
-        return found == gold
+        return answer == gold
 
 
 def d1_normal(text: str) -> str:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from unmask.lab.grading.boxed import boxes
 
 _DIGITS = r"(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)"
-_SIGN = r"(?P<sign>(?<![\w.)\]}])[-−])?"  # behind a digit or a bracket it subtracts
+_SIGN = r"(?P<sign>(?<![\w.)\]}])[-−])?"  # after a digit or a bracket it is a subtraction
 _MONEY = r"(?:\\?[$€£]\s?)?"
 _NUMBER = re.compile(rf"{_SIGN}{_MONEY}(?P<digits>{_DIGITS}(?:\.\d+)?|\.\d+)")
 _FRACTION = re.compile(
@@ -18,11 +18,11 @@ _FRACTION = re.compile(
 )
 _PHRASE = re.compile(r"answer\s+is", re.IGNORECASE)
 _SPACE = re.compile(r"\\[!,;: ]|\{,\}")
-_ENDLESS = re.compile(r"[\d,]{120,}")  # no number that anyone meant
+_ENDLESS = re.compile(r"[\d,]{120,}")  # too long to be an answer
 
 
 class NumberMatch(NamedTuple):
-    """A number, and the rule that found it."""
+    """A number, and the rule that matched it."""
 
     value: Fraction | None
     rule: str  # box, phrase, last or none
@@ -47,7 +47,7 @@ def answer_number(text: str) -> NumberMatch:
 
 
 def first_number(text: str) -> Fraction | None:
-    """The first number or fraction behind the last equals sign that has one behind it."""
+    """The first number or fraction after the last equals sign that is followed by one."""
     for part in reversed(_tidy(text).split("=")):
         number, fraction = _NUMBER.search(part), _FRACTION.search(part)
         if fraction and number and fraction.start() <= number.start():

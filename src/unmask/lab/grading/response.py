@@ -1,4 +1,4 @@
-"""What a model answered, and where its answer ends."""
+"""A model's response, and the end of its answer."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Response:
 
     @property
     def whole(self) -> str:
-        """Everything, behind the end too."""
+        """The whole text, including what follows the end."""
         return self.prefill + self.text
 
     @property
@@ -33,7 +33,7 @@ class Response:
 
     @property
     def plain(self) -> str:
-        """Everything but the special tokens, as decoders print it that skip them."""
+        """The whole text without special tokens."""
         return _SPECIAL.sub("", self.whole)
 
 

@@ -1,4 +1,4 @@
-"""Scorers with a name and a version, and all of them over many answers at once."""
+"""Scorers with a name and a version, and scoring of many answers at once."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Answers = Sequence[tuple["Example", Response]]
 
 @dataclass(frozen=True)
 class Ruling:
-    """Right or wrong, or a program on which the judge decides; `detail` says how it came about."""
+    """Right, wrong, or a program that the judge decides on; `detail` gives the reason."""
 
     right: bool | Program
     detail: dict[str, Any] = field(default_factory=dict)
@@ -27,7 +27,7 @@ class Ruling:
 
 @dataclass(frozen=True)
 class Mark:
-    """What one scorer finds of one answer."""
+    """The verdict of one scorer on one answer."""
 
     right: bool
     detail: dict[str, Any]
@@ -35,7 +35,7 @@ class Mark:
 
 @dataclass(frozen=True)
 class Scorer:
-    """A rule that says of a response whether it answers an example."""
+    """A rule that decides whether a response solves an example."""
 
     name: str
     about: str
@@ -74,13 +74,13 @@ def score(
     programs = list(waiting)
     for place, verdict in tools.verdicts(programs):
         for number, name, detail in waiting[programs[place]]:
-            known[number][name] = Mark(verdict.passed, {**detail, **_told(verdict)})
+            known[number][name] = Mark(verdict.passed, {**detail, **_details(verdict)})
             if len(known[number]) == len(scorers):
                 yield number, {scorer.name: known[number][scorer.name] for scorer in scorers}
     if late := sum(len(marks) < len(scorers) for marks in known):
         raise UnmaskError(f"the judge gave no verdict on {late} of {len(known)} answers")
 
 
-def _told(verdict: Verdict) -> dict[str, Any]:
-    told = {"reason": verdict.reason, "detail": verdict.detail, "flagged": verdict.flagged}
-    return {key: value for key, value in told.items() if value}
+def _details(verdict: Verdict) -> dict[str, Any]:
+    details = {"reason": verdict.reason, "detail": verdict.detail, "flagged": verdict.flagged}
+    return {key: value for key, value in details.items() if value}

@@ -1,4 +1,4 @@
-"""Graders graded: references must be right and spoiled references wrong, before a run begins."""
+"""Test a grader before a run: it must accept references and reject spoiled ones."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ def selftest(
         wanted, mark = number < len(chosen), marks[scorer.name]
         if mark.right != wanted:
             example = answers[number][0]
-            told = "; ".join(f"{key}: {value}" for key, value in mark.detail.items())
+            details = "; ".join(f"{key}: {value}" for key, value in mark.detail.items())
             raise UnmaskError(
                 f"the grader of {benchmark.name} fails its self-test: the "
                 f"{'reference' if wanted else 'spoiled reference'} of {example.id!r} is graded "
-                f"{'wrong' if wanted else 'right'}" + (f" ({told})" if told else "")
+                f"{'wrong' if wanted else 'right'}" + (f" ({details})" if details else "")
             )
 
 

@@ -1,4 +1,4 @@
-"""What graders may use: math-verify for formulas, a judge for programs."""
+"""Tools of the graders: math-verify for formulas, a judge for programs."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ class Tools:
         self.verifier.close()
 
     def verdicts(self, programs: Sequence[Program]) -> Iterable[tuple[int, Verdict]]:
-        """Judge all programs, in whatever order they end."""
+        """Judge all programs; verdicts come in the order in which they are ready."""
         if not programs:
             return ()
         if self.judge is None:
-            raise UnmaskError("grading code needs a judge that runs programs, and none was given")
+            raise UnmaskError("grading code needs a judge that runs programs; give Tools a judge")
         return self.judge(programs)

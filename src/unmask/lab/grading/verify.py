@@ -1,4 +1,4 @@
-"""math-verify in a process of its own, with a limit of time for every answer.
+"""Run math-verify in a separate process, with a time limit for every answer.
 
 The limit is of processor time, so that verdicts do not depend on what else the machine does; where
 the system cannot limit that, it is of the clock.
@@ -23,13 +23,13 @@ from unmask.errors import UnmaskError
 LIMIT = 5.0  # seconds
 _START = 120.0  # to import sympy on a busy machine
 _SIGXCPU = getattr(signal, "SIGXCPU", 0)
-_PATIENCE = 6 if _SIGXCPU else 1  # seconds of the clock to one of the processor
+_PATIENCE = 6 if _SIGXCPU else 1  # wall clock seconds per second of processor time
 _WORKER = (sys.executable, "-m", "unmask.lab.grading.verify_worker")
 
 
 @dataclass(frozen=True)
 class Verified:
-    """Whether an answer equals the gold one, and how that was found."""
+    """Whether an answer equals the gold answer, and the reason."""
 
     right: bool
     reason: str  # equal, different, unparsed, timeout or failed
@@ -37,7 +37,7 @@ class Verified:
 
 
 class Verifier:
-    """Compares formulas; an answer that takes too long is not verified, and the worker replaced.
+    """Compares formulas; an answer that takes too long is not verified.
 
     The process starts with the first question and ends with `close`, or with this process.
     """
@@ -59,10 +59,10 @@ class Verifier:
         self.close()
 
     def equal(self, gold: str, *answers: str) -> Verified:
-        """Compare gold with the first of the texts in which math-verify finds anything."""
+        """Compare gold with the first of the texts that math-verify can parse."""
         process = self._started()
         try:
-            found = self._ask(process, _question(gold, answers, self.limit))
+            reply = self._ask(process, _question(gold, answers, self.limit))
         except TimeoutError:
             self._replace()
             return Verified(False, "timeout")
@@ -70,12 +70,12 @@ class Verifier:
             ended = process.wait()
             self._replace()
             return Verified(False, "timeout" if ended == -_SIGXCPU else "failed")
-        if "error" in found:
+        if "error" in reply:
             return Verified(False, "failed")
-        if found["used"] is None:
+        if reply["used"] is None:
             return Verified(False, "unparsed")
-        right = bool(found["right"])
-        return Verified(right, "equal" if right else "different", found["used"])
+        right = bool(reply["right"])
+        return Verified(right, "equal" if right else "different", reply["used"])
 
     def close(self) -> None:
         """End the process."""
@@ -125,8 +125,8 @@ class Verifier:
         assert process.stdin is not None
         process.stdin.write(question + "\n")
         process.stdin.flush()
-        found: dict[str, Any] = json.loads(self._line(self.limit * _PATIENCE))
-        return found
+        reply: dict[str, Any] = json.loads(self._line(self.limit * _PATIENCE))
+        return reply
 
     def _line(self, limit: float) -> str:
         """The next line; TimeoutError if it is late, OSError if none will come."""

@@ -1,8 +1,8 @@
 """The process in which math-verify runs: one JSON line in, one out, until stdin closes.
 
-math-verify may take for ever, or all the memory, on an answer such as 9^{9^9}; here that hurts
-nobody: the system ends this process at its limits. Time is that of the processor where it can be
-limited, so that a busy machine decides nothing.
+math-verify may run forever or use all memory on an answer such as 9^{9^9}; the system then ends
+this process at its limits. The limit is processor time if the system has such a limit, so that the
+load of the machine does not change verdicts.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ def main() -> None:
     def ruling(gold: str, answers: list[str]) -> dict[str, Any]:
         wanted = parse(gold, parsing_timeout=None)
         for place, answer in enumerate(answers):
-            found = parse(answer, parsing_timeout=None)
-            if wanted and found:
-                return {"right": bool(verify(wanted, found, timeout_seconds=None)), "used": place}
+            parsed = parse(answer, parsing_timeout=None)
+            if wanted and parsed:
+                return {"right": bool(verify(wanted, parsed, timeout_seconds=None)), "used": place}
         return {"right": False, "used": None}
 
     answer = sys.stdout
-    sys.stdout = sys.stderr  # whatever a library prints is no answer
+    sys.stdout = sys.stderr  # keeps prints of libraries out of the answers
     print(json.dumps({"ready": True}), file=answer, flush=True)
     for line in sys.stdin:
         asked = json.loads(line)
@@ -59,7 +59,7 @@ def _limit_memory() -> None:
 
 
 def _limit_time(seconds: float) -> None:
-    """From now on; SIGXCPU ends the process within a second after."""
+    """Limit the processor time from now on; SIGXCPU ends the process within a second."""
     if resource is not None:
         _lower(resource.RLIMIT_CPU, math.ceil(time.process_time() + seconds))
 

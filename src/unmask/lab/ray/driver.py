@@ -1,7 +1,6 @@
-"""A sweep on a Ray cluster: its workers decode; this process hands out examples and keeps answers.
+"""Run a sweep on a Ray cluster: workers decode, this process hands out examples and stores answers.
 
-Only this process writes to the store, so a worker that dies takes nothing with it: what it had is
-given back and handed out again.
+Only this process writes to the store. If a worker dies, its examples go to other workers.
 """
 
 from __future__ import annotations
@@ -19,13 +18,13 @@ from unmask.lab.ray.worker_handle import WorkerHandle
 from unmask.lab.sweep.plan import Work, wanted_of
 from unmask.lab.sweep.run_options import ProgressListener, RunOptions
 
-POLL = 5.0  # seconds between two signs of life where nothing is heard
-PATIENCE = 30.0  # seconds until a cluster without a free place is told of
+POLL = 5.0  # seconds to wait for workers before the next sign of life
+PATIENCE = 30.0  # seconds until a warning that no worker has started
 MOST_DEATHS = 3  # in a row for each worker, with no example finished in between
 
 
 def share_of(works: Sequence[Work], options: RunOptions, device: str) -> Share:
-    """What the workers have to know; paths are made to hold in other folders."""
+    """The data that every worker gets; paths are absolute."""
     data, traces = (path and path.absolute() for path in (options.data, options.traces))
     here, size = (Path.cwd(), tuple(sys.path)), options.batch_size
     return Share(wanted_of(works), data, traces, *here, device, size, options.imports)
@@ -34,20 +33,20 @@ def share_of(works: Sequence[Work], options: RunOptions, device: str) -> Share:
 def decode_on_cluster(
     works: Sequence[Work], options: RunOptions, cluster: Cluster, progress: ProgressListener
 ) -> None:
-    """Decode all that is missing, on as many workers as the cluster has places for."""
+    """Decode all missing examples on as many workers as the cluster has room for."""
     with joined(cluster) as slots:
-        crew = Driver(works, options, slots, progress)
+        driver = Driver(works, options, slots, progress)
         with noted_interrupts() as interrupts:
             try:
-                crew.run(interrupts)
+                driver.run(interrupts)
             finally:
-                crew.dismiss()
+                driver.dismiss()
 
 
 class Driver:
-    """The workers, and which trial each of them is at.
+    """Assigns trials to workers.
 
-    A worker decodes one trial at a time, as here, since rules that share a batch share its times.
+    A worker decodes one trial at a time, since trials that share a batch share its seconds.
     """
 
     def __init__(
@@ -57,86 +56,86 @@ class Driver:
         self.options, self.slots, self.progress = options, slots, progress
         self.marks = marks_of(works)
         self.share = share_of(works, options, slots.device)
-        self.over: set[str] = set()  # trials with nothing free when they were last looked through
-        self.dead = self.deaths = 0  # in all, and since an example was finished
+        self.over: set[str] = set()  # trials that had no free example at the last check
+        self.dead = self.deaths = 0  # in total, and since the last finished example
         self.silence = 0.0
         left = sum(len(work.asks) for work in works)
-        self.seats = [self._new() for _ in range(min(slots.count, left))]
+        self.workers = [self._new() for _ in range(min(slots.count, left))]
 
     def run(self, interrupts: Interrupts) -> None:
-        """Until nothing is left that is free or in our hands."""
-        while any(seat.work for seat in self.seats) or len(self.over) < len(self.works):
+        """Run until no example is free or in work."""
+        while any(worker.work for worker in self.workers) or len(self.over) < len(self.works):
             interrupts.check()
-            busy = [seat for seat in self.seats if not seat.idle]
-            ready, _ = self.slots.ray.wait([seat.pending for seat in busy], timeout=POLL)
+            busy = [worker for worker in self.workers if not worker.idle]
+            ready, _ = self.slots.ray.wait([worker.pending for worker in busy], timeout=POLL)
             self._look_after(bool(ready))
-            for seat in busy:
-                if any(seat.pending is each for each in ready):
-                    self._hear(seat)
+            for worker in busy:
+                if any(worker.pending is each for each in ready):
+                    self._hear(worker)
 
     def dismiss(self) -> None:
-        """End all workers; what they had is free for the next run."""
-        for seat in self.seats:
-            seat.leave()
+        """End all workers and give up their claims."""
+        for worker in self.workers:
+            worker.leave()
 
     def _look_after(self, heard: bool) -> None:
-        for seat in self.seats:
-            seat.still_here()
+        for worker in self.workers:
+            worker.still_here()
         self.silence = 0.0 if heard else self.silence + POLL
-        if self.silence == PATIENCE and not any(seat.store for seat in self.seats):
+        if self.silence == PATIENCE and not any(worker.store for worker in self.workers):
             warn(
-                f"no worker has begun in {PATIENCE:.0f} s: each waits for {self.slots.needs} of "
-                "the cluster, which others may hold",
+                f"no worker has started in {PATIENCE:.0f} s: each waits for {self.slots.needs}, "
+                "which other programs may use",
                 stacklevel=2,
             )
 
     def _new(self) -> WorkerHandle:
         return WorkerHandle(self.slots, self.share, self.options.store)
 
-    def _hear(self, seat: WorkerHandle) -> None:
+    def _hear(self, worker: WorkerHandle) -> None:
         errors = self.slots.ray.exceptions
         try:
-            if seat.work is None:
-                seat.sign_in(self.marks)
-            elif (answer := seat.next_answer()) is not None:
-                seat.keep(*answer)
-                self.progress.done(seat.work)
+            if worker.work is None:
+                worker.sign_in(self.marks)
+            elif (answer := worker.next_answer()) is not None:
+                worker.keep(*answer)
+                self.progress.done(worker.work)
                 self.deaths = 0
                 return
         except errors.RayTaskError as error:
             raise LabError(f"a worker of the cluster has failed: {error.cause}") from None
         except errors.RayError as error:
-            self._replace(seat, error)
+            self._replace(worker, error)
             return
-        self._occupy(seat)
+        self._occupy(worker)
 
-    def _occupy(self, seat: WorkerHandle) -> None:
-        """The next trial for a worker: one of the model it has, with as few others as possible."""
-        seat.rest()
+    def _occupy(self, worker: WorkerHandle) -> None:
+        """Give a worker its next trial: preferably of its model, and one that few others decode."""
+        worker.rest()
         while free := [work for key, work in self.works.items() if key not in self.over]:
-            work = min(free, key=lambda work: (not seat.has_model_of(work), self._at(work)))
-            began = seat.begin(work)
-            if not seat.open:  # this pass has seen all of it
+            work = min(free, key=lambda work: (not worker.has_model_of(work), self._at(work)))
+            began = worker.begin(work)
+            if not worker.open:  # all free examples were handed out
                 self.over.add(work.trial.key)
             if began:
                 return
 
     def _at(self, work: Work) -> int:
-        return sum(seat.work is work for seat in self.seats)
+        return sum(worker.work is work for worker in self.workers)
 
-    def _replace(self, seat: WorkerHandle, error: Exception) -> None:
-        """A worker has died: others do what it had, and a new one takes its place."""
-        seat.leave()
+    def _replace(self, worker: WorkerHandle, error: Exception) -> None:
+        """Replace a worker that has died; its examples are free again."""
+        worker.leave()
         self.dead += 1
         self.deaths += 1
-        if self.deaths >= MOST_DEATHS * len(self.seats):
+        if self.deaths >= MOST_DEATHS * len(self.workers):
             raise LabError(
-                f"{self.deaths} workers of the cluster died with nothing finished in between; what "
-                f"is finished is kept. Of the last one Ray says: {first_line(error)}"
+                f"{self.deaths} workers of the cluster died without finishing an example; finished "
+                f"examples are kept. Ray's message for the last one: {first_line(error)}"
             )
         warn(f"a worker has died ({self.dead} so far); another one takes its place", stacklevel=2)
         self.over.clear()
-        self.seats[self.seats.index(seat)] = self._new()
-        for other in self.seats:
+        self.workers[self.workers.index(worker)] = self._new()
+        for other in self.workers:
             if other.idle:
                 self._occupy(other)

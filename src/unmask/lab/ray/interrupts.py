@@ -1,4 +1,4 @@
-"""Ctrl-C where a library may lose it."""
+"""Notices Ctrl-C even if a library swallows the exception."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from types import FrameType
 
 
 class Interrupts:
-    """Whether there was one: an interrupt that comes while foreign code cleans up is swallowed."""
+    """Remembers an interrupt: foreign code may swallow the exception while it cleans up."""
 
     def __init__(self) -> None:
         self.seen = False
 
     def check(self) -> None:
-        """Raise what may have been lost; to be called now and then."""
+        """Raise KeyboardInterrupt if there was an interrupt; call it regularly."""
         if self.seen:
             raise KeyboardInterrupt
 
@@ -27,14 +27,14 @@ class Interrupts:
 
 @contextmanager
 def noted_interrupts() -> Iterator[Interrupts]:
-    """Until the end of the block Ctrl-C is remembered too, if this is the main thread."""
-    found = Interrupts()
+    """Remember Ctrl-C until the end of the block, if this is the main thread."""
+    interrupts = Interrupts()
     usual = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if not usual or threading.current_thread() is not threading.main_thread():
-        yield found
+        yield interrupts
         return
-    signal.signal(signal.SIGINT, found._note)
+    signal.signal(signal.SIGINT, interrupts._note)
     try:
-        yield found
+        yield interrupts
     finally:
         signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -1,4 +1,4 @@
-"""A Ray cluster: joined where there is one, or begun on this machine. Needs the extra `ray`."""
+"""Join a Ray cluster, or start one on this machine. Needs the extra `ray`."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from typing import Any
 from unmask.errors import LabError
 
 OWN = "local"
-LOOPBACK = "127.0.0.2"  # Ray takes 127.0.0.1 for a wish to be reached from elsewhere
-PATIENCE = 10.0  # seconds for the first answer of a cluster's head
-SHELVES = 80 * 2**20  # bytes for Ray's object store: what we send is small
+LOOPBACK = "127.0.0.2"  # with 127.0.0.1 Ray listens on all interfaces
+PATIENCE = 10.0  # seconds to wait for the head of a cluster
+SHELVES = 80 * 2**20  # bytes of Ray's object store; our messages are small
 _ADDRESS = re.compile(r"(\[[0-9a-fA-F:.]+\]|[\w.-]+):\d{1,5}")
 _QUIET = {
-    "RAY_USAGE_STATS_ENABLED": "0",  # nobody was asked
-    # Ray says these on stdout, where results belong; we say the first ourselves
+    "RAY_USAGE_STATS_ENABLED": "0",
+    # Ray prints these on stdout, where results belong; we report the first ourselves
     "RAY_DEDUP_LOGS_SKIP_REGEX": "A worker died or was killed|ServeController.graceful_shutdown",
 }
 _SLOTS = {"cuda": "GPU", "cpu": "CPU"}
@@ -29,7 +29,7 @@ _SLOTS = {"cuda": "GPU", "cpu": "CPU"}
 
 @dataclass(frozen=True)
 class Cluster:
-    """Which cluster, and how much of it.
+    """Which cluster to use, and how much of it.
 
     Args:
         address: HOST:PORT of its head, `auto` for the one that runs on this machine, or `local`
@@ -47,8 +47,8 @@ class Cluster:
     def __post_init__(self) -> None:
         if self.address.startswith("ray://"):
             raise LabError(
-                f"{self.address} is Ray's client; run the command on a machine of the cluster, "
-                "with --ray auto"
+                f"{self.address} is an address of Ray's client, which is not supported; run the "
+                "command on a machine of the cluster with --ray auto"
             )
         if self.address not in (OWN, "auto") and not _ADDRESS.fullmatch(self.address):
             raise LabError(
@@ -66,7 +66,7 @@ class Cluster:
 
 @dataclass(frozen=True)
 class Slots:
-    """The places that a joined cluster has for models."""
+    """The room that a joined cluster has for models."""
 
     ray: Any  # the module
     device: str
@@ -75,23 +75,23 @@ class Slots:
 
     @property
     def needs(self) -> dict[str, float]:
-        """What Ray sets aside for each of them."""
+        """The resources that Ray reserves for each worker."""
         return {"num_cpus": self.cpus, "num_gpus": 1 if self.device == "cuda" else 0}
 
 
 def address_of(given: str) -> str:
-    """The address as Ray would find it: what was given, RAY_ADDRESS, or a cluster of our own."""
+    """The given address, else RAY_ADDRESS, else `local` for a cluster of our own."""
     return given or os.environ.get("RAY_ADDRESS") or OWN
 
 
 @contextmanager
 def joined(cluster: Cluster) -> Iterator[Slots]:
-    """Be part of the cluster, and leave it afterwards; a program that is part of one stays so."""
+    """Join the cluster and leave it afterwards, unless this program had joined before."""
     ray = _ray()
     if ray.is_initialized():
         here = ray.get_runtime_context().gcs_address
         if cluster.address not in (OWN, "auto", here):
-            raise LabError(f"this program is part of the Ray cluster at {here} already")
+            raise LabError(f"this program has joined the Ray cluster at {here} already")
         yield _slots(ray, cluster)
         return
     try:
@@ -102,7 +102,7 @@ def joined(cluster: Cluster) -> Iterator[Slots]:
 
 
 def first_line(error: Exception) -> str:
-    """What an error of Ray's says first; the rest is for its developers."""
+    """The first line of an error of Ray."""
     lines = str(error).strip().splitlines()
     return lines[0].strip() if lines else type(error).__name__
 
@@ -121,15 +121,15 @@ def _ray() -> Any:
 
 def _join(ray: Any, cluster: Cluster) -> None:
     if _ADDRESS.fullmatch(cluster.address):
-        _check_that_somebody_listens(cluster.address)
+        _check_reachable(cluster.address)
     try:
         ray.init(**_arguments(cluster))
     except (ConnectionError, OSError, RuntimeError, ValueError) as error:
         raise LabError(f"no Ray cluster at {cluster.address}: {first_line(error)}") from None
 
 
-def _check_that_somebody_listens(address: str) -> None:
-    """Ray itself would wait for minutes."""
+def _check_reachable(address: str) -> None:
+    """Raise at once if nothing listens there; Ray would wait for minutes."""
     host, _, port = address.rpartition(":")
     try:
         socket.create_connection((host.strip("[]"), int(port)), timeout=PATIENCE).close()
@@ -141,12 +141,17 @@ def _arguments(cluster: Cluster) -> dict[str, Any]:
     quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
     if cluster.address != OWN:
         return {"address": cluster.address, **quiet}
-    found = {"address": OWN, "include_dashboard": False, "object_store_memory": SHELVES, **quiet}
+    arguments = {
+        "address": OWN,
+        "include_dashboard": False,
+        "object_store_memory": SHELVES,
+        **quiet,
+    }
     if sys.platform == "linux":
-        found["_node_ip_address"] = LOOPBACK
+        arguments["_node_ip_address"] = LOOPBACK
     if cluster.workers is not None and cluster.device != "cuda":
-        found["num_cpus"] = cluster.workers * cluster.cpus
-    return found
+        arguments["num_cpus"] = cluster.workers * cluster.cpus
+    return arguments
 
 
 def _slots(ray: Any, cluster: Cluster) -> Slots:
@@ -154,9 +159,11 @@ def _slots(ray: Any, cluster: Cluster) -> Slots:
     device = cluster.device or ("cuda" if has.get("GPU") else "cpu")
     count = int(has.get(_SLOTS[device], 0) / (1 if device == "cuda" else cluster.cpus))
     if count < 1:
-        raise LabError(f"the Ray cluster has no {_SLOTS[device]} for a worker; it has {_told(has)}")
+        raise LabError(
+            f"the Ray cluster has no {_SLOTS[device]} for a worker; it has {_counts(has)}"
+        )
     return Slots(ray, device, cluster.workers or count, cluster.cpus)
 
 
-def _told(has: dict[str, float]) -> str:
+def _counts(has: dict[str, float]) -> str:
     return ", ".join(f"{has.get(kind, 0):g} {kind}s" for kind in _SLOTS.values())

@@ -1,4 +1,4 @@
-"""What runs on a cluster: a worker that holds a model and decodes the examples it is handed."""
+"""A worker of the cluster: holds a model and decodes the examples that it is handed."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ from unmask.lab.sweep.store import AskedExample
 from unmask.models.fingerprint import sha_of
 from unmask.rules.plugins import import_parts
 
-Marks = dict[str, str]  # of every trial a fingerprint of the examples that it asks
+Marks = dict[str, str]  # for every trial a fingerprint of its examples
 
 
 @dataclass(frozen=True)
 class Share:
-    """What a worker has to know of a sweep; paths are those of every machine."""
+    """The data of a sweep that every worker gets; paths must exist on every machine."""
 
     wanted: Wanted
     data: Path | None
     traces: Path | None
-    folder: Path  # where a model's relative name begins
-    path: tuple[str, ...]  # where the driver finds modules, and with them parts of rules
+    folder: Path  # the folder that relative paths of models start from
+    path: tuple[str, ...]  # the driver's sys.path, for modules with parts of rules
     device: str
     batch_size: int
-    imports: tuple[str, ...] = ()  # files and modules with parts that rules name
+    imports: tuple[str, ...] = ()  # files and modules that define parts of rules
 
 
 @dataclass(frozen=True)
 class Ready:
-    """What a worker has found: the same sweep, one hopes."""
+    """The reply of a worker that has planned the sweep."""
 
     host: str
     marks: Marks
@@ -49,14 +49,14 @@ class Ready:
 
 
 def marks_of(works: Sequence[Work]) -> Marks:
-    """Equal where the weights, the tasks, the prompts and the settings are."""
+    """Equal if the weights, tasks, prompts and settings are equal."""
     return {
         work.trial.key: sha_of([[ask.example, ask.asked] for ask in work.asks]) for work in works
     }
 
 
 class Worker:
-    """One process of the cluster. It never sees the store."""
+    """One process of the cluster. It does not use the store."""
 
     def __init__(self) -> None:
         self.works: dict[str, Work] = {}
@@ -64,7 +64,7 @@ class Worker:
         self.inbox: SimpleQueue[AskedExample | None] = SimpleQueue()
 
     def prepare(self, share: Share) -> Ready | str:
-        """Plan the sweep; what is wrong with it here is returned, for it may not pickle."""
+        """Plan the sweep. An error is returned as text, since it may not pickle."""
         if share.folder.is_dir():
             os.chdir(share.folder)
         sys.path += [each for each in share.path if each not in sys.path]
@@ -74,19 +74,19 @@ class Worker:
             for name in share.imports:
                 import_parts(name)
             works = planned(share.wanted, share.data)
-            found = environment(torch.device(share.device), share.batch_size)
+            here = environment(torch.device(share.device), share.batch_size)
         except UnmaskError as error:
             where = f"{socket.gethostname()}: {error}"
             if isinstance(error, UnknownName):
-                where += "; what you defined yourself must be installed on every machine"
+                where += "; install your own parts on every machine"
             return where
         self.works = {work.trial.key: work for work in works}
-        return Ready(socket.gethostname(), marks_of(works), found)
+        return Ready(socket.gethostname(), marks_of(works), here)
 
     def decode(
         self, key: str, asks: Sequence[AskedExample | None]
     ) -> Iterator[tuple[AskedExample, dict[str, Any]]]:
-        """Decode examples of a trial as they are handed over, until there is a None."""
+        """Decode examples of a trial as they arrive, until None arrives."""
         work, share = self.works[key], self.share
         self._set_threads()
         self.inbox = SimpleQueue()
@@ -101,10 +101,10 @@ class Worker:
             raise LabError(f"{socket.gethostname()}: {error}") from None
 
     def hand(self, asks: Sequence[AskedExample | None]) -> None:
-        """More examples of the trial that is being decoded, while it is; None ends it."""
+        """Take more examples of the current trial; None ends it."""
         for ask in asks:
             self.inbox.put(ask)
 
     def _set_threads(self) -> None:
-        if self.share.device == "cpu":  # every thread has a number of its own
+        if self.share.device == "cpu":  # torch keeps this number per thread
             torch.set_num_threads(1)

@@ -1,4 +1,4 @@
-"""One worker of a cluster as its driver sees it: what it has in hand, and where its answers go."""
+"""The driver's handle on one worker: its trial, its claimed examples and its place in the store."""
 
 from __future__ import annotations
 
@@ -15,52 +15,52 @@ from unmask.lab.sweep.plan import Work
 from unmask.lab.sweep.run_options import model_of
 from unmask.lab.sweep.store import AskedExample, Store
 
-HAND = "hand"  # calls that come through while a worker decodes
+HAND = "hand"  # the group of calls that a worker answers while it decodes
 
 
 class WorkerHandle:
     """A worker, its place in the store, and the examples that were claimed for it.
 
-    It is handed twice what fits into its batch, so that a place is taken at the next step.
+    It gets twice as many examples as its batch has rows, so that no row stays empty.
     """
 
     def __init__(self, slots: Slots, share: Share, file: Path) -> None:
         self.ray, self.file = slots.ray, file
         kind = self.ray.remote(max_restarts=0, concurrency_groups={HAND: 1}, **slots.needs)(Worker)
         self.actor = kind.remote()
-        self.pending: Any = self.actor.prepare.remote(share)  # what is heard of next
+        self.pending: Any = self.actor.prepare.remote(share)  # the call whose result comes next
         self.batch_size = share.batch_size
         self.at_hand = 2 * share.batch_size
         self.store: Store | None = None
         self.work: Work | None = None
-        self.open = False  # whether the trial may have more for it
+        self.open = False  # whether the trial may have more free examples
         self._free: Iterator[AskedExample] = iter(())
         self._model: tuple[object, ...] = ()
 
     @property
     def idle(self) -> bool:
-        """Ready, with nothing to do."""
+        """Whether the worker is ready and has no trial."""
         return self.pending is None
 
     def sign_in(self, marks: Marks) -> None:
-        """The worker is there; it must have planned what we have."""
-        found: Ready | str = self.ray.get(self.pending)
-        if isinstance(found, str):
-            raise LabError(f"a worker of the cluster cannot take part: {found}")
-        if found.marks != marks:
+        """Check that the worker has planned the same sweep, and register it in the store."""
+        ready: Ready | str = self.ray.get(self.pending)
+        if isinstance(ready, str):
+            raise LabError(f"a worker of the cluster cannot take part: {ready}")
+        if ready.marks != marks:
             raise LabError(
-                f"the worker on {found.host} would decode something else: its weights, its data or "
-                f"its unmask ({found.environment['unmask']}) are not ours; make them equal"
+                f"the worker on {ready.host} has other weights, other data or another unmask "
+                f"({ready.environment['unmask']}); make them equal to those of this machine"
             )
         self.store = Store(self.file)
-        self.store.sign_in(found.environment)
+        self.store.sign_in(ready.environment)
 
     def has_model_of(self, work: Work) -> bool:
-        """Whether nothing has to be loaded for a trial."""
+        """Whether the worker has the model of a trial loaded."""
         return self._model == model_of(work)
 
     def begin(self, work: Work) -> bool:
-        """Take what is free of a trial; False if that is nothing."""
+        """Claim free examples of a trial and start to decode them; False if none is free."""
         assert self.store is not None, "sign in first"
         self._free = claims(self.store, work, self.batch_size)
         asks: list[AskedExample | None] = [*islice(self._free, self.at_hand)]
@@ -73,7 +73,7 @@ class WorkerHandle:
         return True
 
     def next_answer(self) -> tuple[AskedExample, dict[str, Any]] | None:
-        """One more, which must be there; None where the trial is done."""
+        """The next answer, which must be ready; None if the trial is done."""
         try:
             answer: tuple[AskedExample, dict[str, Any]] = self.ray.get(next(self.pending))
         except StopIteration:
@@ -81,7 +81,7 @@ class WorkerHandle:
         return answer
 
     def keep(self, ask: AskedExample, record: dict[str, Any]) -> None:
-        """Store an answer, and hand over another example for it."""
+        """Store an answer and send the worker another example."""
         assert self.store is not None
         assert self.work is not None
         self.store.finish(self.work.trial, ask, record)
@@ -91,16 +91,16 @@ class WorkerHandle:
             self.actor.hand.options(concurrency_group=HAND).remote([more])
 
     def rest(self) -> None:
-        """The trial is done."""
+        """Forget the current trial."""
         self.work = self.pending = None
 
     def still_here(self) -> None:
-        """A sign of life in the store, for what this worker holds."""
+        """Write a sign of life for the worker's claims."""
         if self.store is not None:
             self.store.still_here(SIGN_OF_LIFE)
 
     def leave(self) -> None:
-        """End the worker; what it had is free at once. Twice does nothing more."""
+        """End the worker and give up its claims; a second call does nothing."""
         self.rest()
         self.ray.kill(self.actor)
         if self.store is not None:

@@ -17,7 +17,7 @@ HEAVY = ("text", "ids")  # not used by a report, and too large to keep for all e
 
 
 @dataclass(frozen=True)
-class Waiting:
+class IncompleteTrial:
     """A trial that has ungraded answers, or fewer graded examples than other trials."""
 
     trial: Trial
@@ -43,7 +43,7 @@ class Results:
 
     name: str  # of the store's file
     summaries: tuple[Summary, ...]
-    waiting: tuple[Waiting, ...]
+    incomplete: tuple[IncompleteTrial, ...]
     machines: tuple[Machine, ...]
     tasks: tuple[dict[str, Any], ...] = ()  # their presets and texts, as the store holds them
 
@@ -79,8 +79,8 @@ def gather(file: Path) -> Results:
     for trial in trials:
         prompts = _prompts(trial)
         most[prompts] = max(most.get(prompts, 0), _distinct(graded[trial.key]))
-    waiting = [
-        Waiting(
+    incomplete = [
+        IncompleteTrial(
             each,
             len(graded[each.key]),
             len(rows[each.key]),
@@ -92,7 +92,7 @@ def gather(file: Path) -> Results:
     ]
     machines = _machines(environments, (row for each in graded.values() for row in each))
     wordings = tuple(tasks[name] for name in sorted(tasks) if tasks[name])
-    return Results(file.name, tuple(summaries), tuple(waiting), machines, wordings)
+    return Results(file.name, tuple(summaries), tuple(incomplete), machines, wordings)
 
 
 def _lean(row: StoredExample) -> StoredExample:

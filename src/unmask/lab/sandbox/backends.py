@@ -1,4 +1,4 @@
-"""How the candidate's interpreter is started: inside bubblewrap, or with limits alone."""
+"""Start the candidate's interpreter inside bubblewrap, or with limits alone."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ class Backend:
 
 
 def rlimit() -> Backend:
-    """Resource limits, the filter of system calls and Landlock: what a process does to itself."""
+    """Resource limits, a system call filter and Landlock, which the process sets itself."""
     argv = python_argv(interpreter(), candidate, package())
     libraries = [str(path.resolve()) for path in (*map(Path, LIBRARIES), *standard_library())]
     return Backend("rlimit", argv, refusals(), True, (*libraries, *DEVICES))
 
 
 def bwrap(executable: str, options: str, limits: ProgramLimits) -> Backend:
-    """Own namespaces and a file system of the interpreter alone, by bubblewrap.
+    """Namespaces, and a file system that holds only the interpreter, by bubblewrap.
 
     Args:
         executable: path of bwrap.
@@ -99,18 +99,18 @@ def bwrap(executable: str, options: str, limits: ProgramLimits) -> Backend:
 
 
 def python_argv(python: Path, module: ModuleType, folder: str) -> tuple[str, ...]:
-    """The command that runs `main` of a module of this package, found in `folder`."""
+    """The command that runs `main` of a module of this package, which lies in `folder`."""
     return (str(python), *FLAGS, "-c", START.format(module=module.__name__), folder)
 
 
 def environment() -> dict[str, str]:
-    """All that a process outside bubblewrap gets of ours: where the interpreter's libraries are."""
+    """The environment of a process outside bubblewrap: the path of the interpreter's libraries."""
     kept = ("LD_LIBRARY_PATH",)
     return ENVIRONMENT | {name: os.environ[name] for name in kept if name in os.environ}
 
 
 def interpreter() -> Path:
-    """The interpreter itself, also from within a virtual environment."""
+    """The path of the interpreter, outside of any virtual environment."""
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
     python = prefix() / "bin" / version
     return python.resolve() if python.exists() else Path(sys.executable).resolve()
@@ -129,10 +129,10 @@ def package() -> str:
 
 
 def check_readable_by_others(library: Path) -> None:
-    """Raise unless a uid of no rights can read the standard library."""
+    """Raise unless an unprivileged user can read the standard library."""
     closed = [path for path in (library, *library.parents) if not path.stat().st_mode & 0o001]
     if closed:
         raise SandboxError(
-            f"the candidate would run as a user of no rights, who cannot read the interpreter "
-            f"below {closed[-1]}; install bubblewrap, or use a Python from elsewhere"
+            f"the candidate runs as an unprivileged user, which cannot read the interpreter "
+            f"below {closed[-1]}; install bubblewrap, or use another Python"
         )

@@ -35,7 +35,7 @@ OPERATIONS: dict[str, Callable[..., object]] = {
 
 
 def main() -> None:
-    """Confine this process, say so, and answer requests until there are no more."""
+    """Confine this process, report that, and answer requests until the pipe closes."""
     settings = json.loads(sys.argv[2])
     requests, replies = _take_the_pipes()
     if settings["alone"]:
@@ -43,7 +43,7 @@ def main() -> None:
     if settings["uid"]:
         confine.drop(settings["uid"])
     confine.limit(settings["limits"])
-    if settings["alone"]:  # what bubblewrap has done otherwise, as far as a process can
+    if settings["alone"]:  # without bubblewrap the process confines itself
         confine.give_up_privileges()
         if landlock.version():
             landlock.restrict(settings["readable"])
@@ -60,14 +60,14 @@ def serve(requests: BinaryIO, replies: BinaryIO, most: int) -> None:
     for line in requests:
         try:
             reply = json.dumps(candidate.answer(json.loads(line))).encode()
-        except BaseException as error:  # an answer too deep or too large to write down
+        except BaseException as error:  # an answer that is nested too deeply or too large
             reply = json.dumps({"raise": _builtin(error), "args": []}).encode()
         log.flush()
         _send(replies, reply if len(reply) <= most else b'{"large": %d}' % len(reply))
 
 
 class Candidate:
-    """What the model wrote, as a module, and the objects of it that the judge holds handles to."""
+    """The model's code as a module, and its objects that the judge has handles to."""
 
     def __init__(self) -> None:
         self.module = type(sys)(NAME)
@@ -76,7 +76,7 @@ class Candidate:
         self.numbers: dict[int, int] = {}  # by id, which stays as the object is kept
 
     def answer(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Do what is asked; an exception is an answer too."""
+        """Answer a request; an exception is an answer too."""
         shared: list[Any] = []
         try:
             if request["op"] == "define":
@@ -97,7 +97,7 @@ class Candidate:
             return {"after": _changes(writer, before), **_raised(error, writer)}
 
     def define(self, code: str, names: list[str]) -> list[str]:
-        """Run the candidate's source; the names that it failed to define."""
+        """Run the candidate's source; returns the names that it does not define."""
         if "random" in code:  # the same program, the same verdict
             __import__("random").seed(0)
         exec(compile(code, f"<{NAME}>", "exec", dont_inherit=True), vars(self.module))
@@ -137,7 +137,7 @@ def _raised(error: BaseException, writer: WireWriter) -> dict[str, Any]:
     try:
         arguments = [writer.encode(part) for part in error.args]
         text = f"{type(error).__name__}: {error}"[:500]
-    except BaseException:  # what the model wrote may break even this
+    except BaseException:  # the model's code may break even this
         return {"raise": _builtin(error), "args": []}
     return {"raise": _builtin(error), "args": arguments, "text": text}
 
@@ -149,7 +149,7 @@ def _builtin(error: BaseException) -> str:
 
 
 def _take_the_pipes() -> tuple[BinaryIO, BinaryIO]:
-    """Move the two pipes out of the way of `input` and `print`, which get nothing and the log."""
+    """Move the two pipes elsewhere; `input` then reads nothing and `print` writes the log."""
     requests, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)

@@ -1,4 +1,4 @@
-"""What a process does to itself before it runs anything of others: limits, uid, system calls."""
+"""Confine the current process: limits, uid and system calls."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def limit(limits: dict[str, int]) -> None:
 
 
 def give_up_privileges() -> None:
-    """No program that is started from here on gains rights, whatever its file says."""
+    """Programs started from now on gain no rights, even if their file is setuid."""
     prctl(PR_SET_NO_NEW_PRIVS, 1)
 
 
 def drop(uid: int) -> None:
-    """Become another user for good, with no group but its own."""
+    """Become another user, without other groups; this cannot be undone."""
     os.setgroups([])
     os.setresgid(uid, uid, uid)
     os.setresuid(uid, uid, uid)
@@ -41,7 +41,7 @@ def drop(uid: int) -> None:
 
 def prctl(option: int, *arguments: object) -> None:
     """Call prctl(2), which the standard library lacks."""
-    import ctypes  # not all who limit themselves need it, and it takes time to load
+    import ctypes  # imported here, since it is slow to load and not always needed
 
     libc = ctypes.CDLL(None, use_errno=True)
     longs = [ctypes.c_ulong(part) if isinstance(part, int) else part for part in arguments]

@@ -22,7 +22,7 @@ TESTS = "<tests>"
 
 
 class Fault(BaseException):
-    """The end of a run that is not the tests' own; no `except Exception` of theirs catches it."""
+    """Ends a run from outside the tests; their `except Exception` does not catch it."""
 
     def __init__(self, reason: str, detail: str) -> None:
         super().__init__(detail)
@@ -90,13 +90,13 @@ class Conversation:
             raise Fault("not started", "the candidate's process did not start")
 
     def define(self, code: str, names: list[str]) -> None:
-        """Have the model's source run; every name must then exist."""
+        """Run the model's source; raises unless every name is then defined."""
         reply = self.exchange({"op": "define", "code": code, "names": names})
         if self.understand(reply, []):
             raise Fault("no such function", f"the code does not define {' and '.join(names)}")
 
     def ask(self, operation: str, *arguments: object, **named: object) -> Any:
-        """Do one thing with the candidate's objects; its exceptions are raised here."""
+        """Send one request to the candidate; its exceptions are raised here."""
         shared: list[Any] = []
         writer = WireWriter(shared, self.refer)
         data = [writer.encode(argument) for argument in arguments]
@@ -158,7 +158,7 @@ class Conversation:
 
 
 def judge(conversation: Conversation, code: str, tests: str, names: list[str]) -> tuple[str, str]:
-    """Run the tests against the code; the reason and one line about it."""
+    """Run the tests against the code; returns the reason and one line of detail."""
     try:
         program = compile(tests, TESTS, "exec", dont_inherit=True)
     except (SyntaxError, ValueError) as error:
@@ -179,7 +179,7 @@ def judge(conversation: Conversation, code: str, tests: str, names: list[str]) -
 
 
 def main(job: dict[str, Any], requests: int, replies: int, report: BinaryIO) -> None:
-    """Judge one job, telling the warden first that the candidate runs, then the verdict."""
+    """Judge one job; tells the warden when the candidate runs, then the verdict."""
     conversation = Conversation(
         os.fdopen(requests, "wb"), os.fdopen(replies, "rb"), job["limits"]["reply"]
     )

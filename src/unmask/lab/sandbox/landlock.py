@@ -13,7 +13,7 @@ import struct
 
 CREATE, ADD, RESTRICT = 444, 445, 446  # the same on every machine
 EXECUTE, WRITE_FILE, READ_FILE, READ_DIR = 1, 2, 4, 8
-# version of the kernel's interface: (how many rights to files it knows, size of what it is told)
+# version of the kernel's interface: (how many rights to files it knows, size of the argument)
 RIGHTS = {1: (13, 8), 2: (14, 8), 3: (15, 8), 4: (15, 16), 5: (16, 16), 6: (16, 24)}
 
 
@@ -23,13 +23,13 @@ def version() -> int:
 
 
 def restrict(readable: list[str]) -> None:
-    """Keep reading below these paths and writing to /dev/null; give up the rest for good.
+    """Allow reading below these paths and writing to /dev/null, and nothing else from now on.
 
     Privileges must have been given up before (PR_SET_NO_NEW_PRIVS).
     """
     rights, size = RIGHTS[min(version(), 6)]
-    told = struct.pack("QQQ", (1 << rights) - 1, 3, 3)[:size]  # files, TCP, sockets and signals
-    rules = _call(CREATE, told, size, 0)
+    refused = struct.pack("QQQ", (1 << rights) - 1, 3, 3)[:size]  # files, TCP, sockets, signals
+    rules = _call(CREATE, refused, size, 0)
     for path in readable:
         try:
             place = os.open(path, os.O_PATH)

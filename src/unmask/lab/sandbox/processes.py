@@ -1,4 +1,4 @@
-"""Other processes, seen through /proc: which descend from one, what they hold, and their end."""
+"""Other processes, by /proc: descendants, memory, and how to end them."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ MOST = 1 << 16  # bytes of a file of /proc that are read
 
 def descendants(process: int) -> list[int]:
     """All processes below this one."""
-    found = []
+    children = []
     try:
         for thread in os.scandir(f"/proc/{process}/task"):
             for child in map(int, contents(f"{thread.path}/children").split()):
-                found += [child, *descendants(child)]
+                children += [child, *descendants(child)]
     except OSError:  # it has just ended
         pass
-    return found
+    return children
 
 
 def memory(processes: list[int]) -> int:
-    """Bytes that processes hold in memory, pages that they share counted for each."""
+    """Bytes of memory that processes use; shared pages count for each."""
     pages = 0
     for process in processes:
         _, held, *_ = contents(f"/proc/{process}/statm").split() or (0, 0)

@@ -1,4 +1,4 @@
-"""What is judged, under which limits, and the verdict."""
+"""Programs to judge, their limits, and verdicts."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ Reason = Literal[
     "timeout",  # of the wall clock or of CPU time
     "memory",
     "crashed",  # the candidate's process ended
-    "bad reply",  # an answer that is too large, or none that the protocol knows
+    "bad reply",  # an answer that is too large or breaks the protocol
 ]
 MB = 1 << 20
 
 
 class SandboxError(UnmaskError):
-    """A program that could not be judged, through no fault of what the model wrote."""
+    """Raised if a program cannot be judged for a reason outside of it."""
 
 
 class UnsandboxedWarning(UserWarning):
-    """Model-written code runs with limits alone: no namespace hides files, network, processes."""
+    """Warns that model-written code runs under limits alone, without namespaces."""
 
 
 @dataclass(frozen=True)
@@ -49,11 +49,11 @@ class ProgramLimits:
 
 @dataclass(frozen=True)
 class Program:
-    """What the model wrote, and the tests that it must not see."""
+    """The model's code and its tests, which the code cannot see."""
 
-    code: str  # whole; only this reaches the candidate's process
+    code: str  # the whole source; the candidate's process gets nothing else
     tests: str  # source that the judge runs; raises when the candidate is wrong
-    names: tuple[str, ...]  # what the tests use of the code: functions, and classes if need be
+    names: tuple[str, ...]  # functions and classes of the code that the tests use
 
     def __post_init__(self) -> None:
         if isinstance(self.names, str) or not all(map(str.isidentifier, self.names)):
@@ -62,7 +62,7 @@ class Program:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether the tests passed, and what is known about it."""
+    """The outcome of the tests."""
 
     passed: bool
     reason: Reason
@@ -70,4 +70,6 @@ class Verdict:
     seconds: float  # wall clock, with the start of the processes
     backend: str  # "bwrap" or "rlimit"
     log: str  # what the candidate printed, capped; never part of the verdict
-    flagged: bool = False  # objects of the candidate's own took part, as handles: == is False
+    flagged: bool = (
+        False  # the tests met objects of the candidate's own classes, which equal nothing
+    )

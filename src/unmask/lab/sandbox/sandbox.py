@@ -1,4 +1,4 @@
-"""Sandbox: the way in. Chooses a back end once, then judges programs one by one or in parallel."""
+"""Sandbox: chooses a back end, then judges programs one by one or in parallel."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from unmask.lab.sandbox.program import (
 )
 
 BACKENDS = ("auto", "bwrap", "rlimit")
-PATIENCE = warden.START + 30  # seconds beyond the wall limit: to start, and to clear up
+PATIENCE = warden.START + 30  # seconds beyond the wall limit, to start and to clean up
 USUAL = ProgramLimits()
 TRIAL = Program("import math\ndef f():\n    return math.pi", "assert f() > 3", ("f",))
 
 
 class Sandbox:
-    """Runs what a model wrote where it can do no harm, and the tests where it cannot reach them."""
+    """Runs model-written code in a confined process, and its tests in another process."""
 
     def __init__(
         self, backend: str = "auto", limits: ProgramLimits = USUAL, allow_unsandboxed: bool = False
@@ -69,7 +69,7 @@ class Sandbox:
     def judge_many(
         self, programs: Iterable[Program], workers: int | None = None
     ) -> Iterator[tuple[int, Verdict]]:
-        """Verdicts on many programs as they finish, each with its place in the order given."""
+        """Verdicts on many programs as they finish, each with the number of its program."""
         workers = workers or len(os.sched_getaffinity(0))
         numbered = enumerate(programs)
         with ThreadPoolExecutor(workers) as pool:
@@ -89,7 +89,7 @@ class Sandbox:
 
 @cache
 def bwrap_trouble() -> str:
-    """Why bubblewrap cannot be used here, found by trying it once; empty if it can."""
+    """The reason why bubblewrap does not work here, empty if it works; tried once."""
     if not shutil.which("bwrap"):
         return "bubblewrap (bwrap) is not installed"
     try:
@@ -164,7 +164,7 @@ def _ask_warden(
         stderr=subprocess.PIPE,
         start_new_session=True,
     )
-    with process:  # left early, it closes the pipes: the warden notices, clears up and ends
+    with process:  # on an exception the pipes close, and the warden cleans up and ends
         try:
             text, errors = process.communicate(json.dumps(job).encode(), limits.wall + PATIENCE)
         except subprocess.TimeoutExpired:

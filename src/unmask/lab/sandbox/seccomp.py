@@ -1,4 +1,4 @@
-"""A filter of system calls, as the bytes of a BPF program: what no solution of a problem needs.
+"""A filter for system calls that no solution needs, as the bytes of a BPF program.
 
 It closes what namespaces and resource limits leave open (further user namespaces, memory that no
 limit counts), and in the fallback it stands in for them: no sockets, no signals to others, no
@@ -76,7 +76,7 @@ REFUSED = {
     "semget": (64, 190),
     "msgget": (68, 186),
     "mq_open": (240, 180),
-    # parts of the kernel with a history
+    # parts of the kernel with many past bugs
     "bpf": (321, 280),
     "perf_event_open": (298, 241),
     "userfaultfd": (323, 282),
@@ -95,7 +95,7 @@ MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
 
 
 def refusals(machine: str | None = None) -> bytes:
-    """The filter for this machine; empty where its system calls are not known."""
+    """The filter for this machine; empty if its system call numbers are not known."""
     column, audit = MACHINES.get(machine or platform.machine(), (-1, 0))
     if column < 0:
         return b""
@@ -105,7 +105,7 @@ def refusals(machine: str | None = None) -> bytes:
     for numbers in REFUSED.values():
         if numbers[column]:
             steps += [(EQUAL, 0, 1, numbers[column]), (RETURN, 0, 0, no)]
-    # threads start by clone3 and, told that it does not exist, by clone, whose flags can be read
+    # clone3 is refused as unknown, so threads start by clone, whose flags can be read
     steps += [(EQUAL, 0, 1, CLONE3[column]), (RETURN, 0, 0, ERROR | errno.ENOSYS)]
     steps += [(EQUAL, 0, 4, CLONE[column]), (LOAD, 0, 0, FIRST_ARGUMENT)]
     steps += [(ANY_BIT, 0, 1, NEW_NAMESPACE), (RETURN, 0, 0, no), (RETURN, 0, 0, ALLOW)]

@@ -1,7 +1,7 @@
-"""The warden's process, one per sample: starts judge and candidate, and outlives them both.
+"""The warden's process, one per sample: starts judge and candidate and ends after both.
 
-It runs nothing of others. As the subreaper it inherits every process that the candidate leaves
-behind, and it does not end before all of them have.
+It runs no foreign code. As the subreaper it inherits every process that the candidate leaves
+behind, and it ends only after all of them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 START = 60.0  # seconds that the candidate's process may take to start
-TICK = 0.1  # seconds between two looks at the memory of all processes together
+TICK = 0.1  # seconds between two checks of the memory of all processes together
 FILES = 10_000  # in the candidate's /tmp
 CHUNK = 1 << 16
 
@@ -30,7 +30,9 @@ def main() -> None:
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     job = json.load(sys.stdin.buffer)
     confine.prctl(confine.PR_SET_CHILD_SUBREAPER, 1)
-    confine.prctl(confine.PR_SET_DUMPABLE, 0)  # nobody of our own uid reads the tests in memory
+    confine.prctl(
+        confine.PR_SET_DUMPABLE, 0
+    )  # processes of our uid cannot read the tests in memory
     run = Judgement(job)
     try:
         outcome = run.watch()
@@ -40,12 +42,12 @@ def main() -> None:
 
 
 class Judgement:
-    """One judge, one candidate, and the clock over both."""
+    """One judge and one candidate, with a time limit for both."""
 
     def __init__(self, job: dict[str, Any]) -> None:
         self.limits, self.alone = job["limits"], job["alone"]
         self.log = bytearray()  # what the candidate printed, up to the limit
-        self.words = b""  # what the judge has said
+        self.words = b""  # the judge's report so far
         self.began: float | None = None  # when the candidate got its code
         self.deadline = time.monotonic() + START
         self.statuses: dict[int, int] = {}  # of processes that have ended
@@ -68,7 +70,7 @@ class Judgement:
         poll = select.poll()
         for end in (self.said, self.printed, self.woken):
             poll.register(end, select.POLLIN)
-        poll.register(1, 0)  # nobody reads our output any more: an error here
+        poll.register(1, 0)  # reports an error if our output is closed
         look = time.monotonic() + TICK
         while True:
             ready = dict(poll.poll(TICK * 1000))
@@ -89,7 +91,7 @@ class Judgement:
                     return _outcome("memory", excess)
 
     def hear(self) -> bytes:
-        """Take what the judge says; its first word starts the clock."""
+        """Read the judge's report; its first byte starts the time limit."""
         words = os.read(self.said, CHUNK)
         self.words += words
         if words and self.began is None:
@@ -98,14 +100,14 @@ class Judgement:
         return words
 
     def excess(self) -> str:
-        """What there is too much of in all the candidate's processes together."""
+        """What the candidate's processes use too much of, empty if nothing."""
         used = processes.memory(self.below())
         if used > self.limits["memory"]:
             return f"{used >> 20} MB in all processes together"
         return f"more than {FILES} files" if self.files() > FILES else ""
 
     def verdict(self) -> dict[str, Any]:
-        """What the judge said, made plainer where it could see no more than the end of a pipe."""
+        """The judge's outcome, with the reason if the judge saw only a closed pipe."""
         *_, last = self.words.splitlines() or [b""]
         if last in (b"", b"started"):
             return self.judge_died()
@@ -127,7 +129,7 @@ class Judgement:
         return _outcome("crashed", f"the candidate's process ended by signal {number}")
 
     def judge_died(self) -> dict[str, Any]:
-        """The judge has limits too: a legal answer may be slow to compare."""
+        """The outcome of a judge that ran out of time: a valid answer may be slow to compare."""
         status = self.status(self.judge)
         if status in (-signal.SIGXCPU, -signal.SIGKILL):
             return _outcome("timeout", f"more than {self.limits['cpu']} s of CPU time in the tests")
@@ -147,7 +149,7 @@ class Judgement:
         return self.statuses.get(process, 0)
 
     def bury(self) -> None:
-        """Reap what has ended; once the candidate has, whatever it started must end as well."""
+        """Reap ended processes; after the candidate has ended, kill the processes it started."""
         while _read(self.woken):
             pass
         while True:
@@ -166,7 +168,7 @@ class Judgement:
         return [process for process in processes.descendants(os.getpid()) if process != self.judge]
 
     def files(self) -> int:
-        """How many files there are in /tmp inside, which take memory though they be empty."""
+        """The number of files in the candidate's /tmp; even empty files take memory."""
         if self.alone or self.began is None:
             return 0
         try:
@@ -176,7 +178,7 @@ class Judgement:
         return scratch.f_files - scratch.f_ffree
 
     def listen(self) -> bytes:
-        """Take what the candidate printed; beyond the limit it is read and forgotten."""
+        """Read the candidate's output and keep it up to the limit."""
         data = _read(self.printed)
         self.log += data[: max(0, self.limits["output"] - len(self.log))]
         return data
@@ -217,7 +219,7 @@ def _spawn(job: dict[str, Any], ends: list[int]) -> int:
 def _become_the_judge(
     job: dict[str, Any], requests: int, replies: int, report: int, others: list[int]
 ) -> None:
-    """What the forked child does; it never returns."""
+    """Run the judge in the forked child; never returns."""
     status = 1
     try:
         confine.prctl(confine.PR_SET_PDEATHSIG, signal.SIGKILL)

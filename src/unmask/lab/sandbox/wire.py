@@ -117,7 +117,7 @@ class WireReader:
         return empty
 
     def fill(self, value: Any, contents: list[Any]) -> None:
-        """Give a container other contents, in place."""
+        """Replace the contents of a container in place."""
         if isinstance(value, list):
             value[:] = list(self.parts(contents))
             return

@@ -1,4 +1,4 @@
-"""What a sweep would cost, before it starts."""
+"""Estimate the forwards and hours of a sweep before it starts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PACE = {256: 0.075, 512: 0.110}
 
 
 def estimate(works: Sequence[Work], file: Path) -> list[str]:
-    """A line per trial and the sum; forwards are measured, published, or at most the length."""
+    """One line per trial, and the sum; forwards come from the store, the paper or the length."""
     store = Store(file) if file.is_file() else None
     lines = [f"{len(works)} trials, {sum(len(work.asks) for work in works)} examples", ""]
     lines.append(f"{'task':<14}{'left':>6}{'forwards':>10}  {'from':<10}{'A100-hours':>10}  rule")
@@ -44,7 +44,7 @@ def estimate(works: Sequence[Work], file: Path) -> list[str]:
 
 
 def _forwards(trial: Trial, store: Store | None) -> tuple[float, str]:
-    """Forwards an example, and where the figure is from."""
+    """Forwards per example, and the source of the number."""
     if store is not None:
         rows = store.rows(trial)
         if rows:
@@ -58,13 +58,13 @@ def _forwards(trial: Trial, store: Store | None) -> tuple[float, str]:
 
 
 def _pace(length: int) -> float:
-    """Seconds a forward, on the line through the paper's two lengths."""
+    """Seconds per forward, interpolated between the paper's two lengths."""
     (short, quick), (long, slow) = PACE.items()
     return max(quick + (length - short) * (slow - quick) / (long - short), 0.04)
 
 
 def _measured(works: Sequence[Work], store: Store | None) -> Iterator[str]:
-    """The time by what the store has seen of these trials."""
+    """The time that is left, from the seconds in the store."""
     if store is None:
         return
     seconds, known = 0.0, 0

@@ -111,7 +111,7 @@ def _traces(
 def record_of(
     answer: Answer, written: list[int], tokenizer: Tokenizer, spec: ModelSpec
 ) -> dict[str, Any]:
-    """What is kept of an answer; the end tokens at its very end are kept once."""
+    """The record of an answer for the store; repeated end tokens at its end are kept once."""
     ids = list(written)
     while len(ids) > 1 and ids[-1] == ids[-2] == spec.eos_id:
         ids.pop()
@@ -140,34 +140,34 @@ class _Memory:
 
 @dataclass
 class _Watch:
-    """Sees every step: what was written, and how much memory is in use."""
+    """Collects from every step the finished answers and the memory in use."""
 
     model: Denoiser
     written: dict[int, list[int]] = field(default_factory=dict)
     _memory: dict[int, _Memory] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        memory_in_use(self.model.device)  # a peak of loading the model is nobody's
+        memory_in_use(self.model.device)  # resets the peak, which loading the model has raised
 
     def __call__(self, step: Step) -> None:
         now, peak = memory_in_use(self.model.device)
         for key in step.keys:
-            seen = self._memory.setdefault(key, _Memory())
-            seen.total, seen.steps = seen.total + now, seen.steps + 1
-            seen.peak = max(seen.peak, peak)
+            memory = self._memory.setdefault(key, _Memory())
+            memory.total, memory.steps = memory.total + now, memory.steps + 1
+            memory.peak = max(memory.peak, peak)
         for result in step.finished:
             self.written[result.key] = result.answer.tolist()
 
     def memory(self, key: int) -> dict[str, int]:
-        """In bytes: the mean over the steps of an example, and the most of any moment."""
-        seen = self._memory.pop(key)
-        return {"memory_mean": seen.total // seen.steps, "memory_peak": seen.peak}
+        """Bytes in use during an example: the mean over its steps, and the peak."""
+        memory = self._memory.pop(key)
+        return {"memory_mean": memory.total // memory.steps, "memory_peak": memory.peak}
 
 
 def memory_in_use(device: torch.device) -> tuple[int, int]:
-    """Bytes now and at the most since the last time: of the GPU, or of this process.
+    """Bytes in use by the GPU or this process: now, and the peak since the last call.
 
-    Where the system keeps no peak that can be set back, it is what is in use now.
+    If the system keeps no peak that can be reset, the peak is the bytes in use now.
     """
     if device.type == "cuda":
         peak = torch.cuda.max_memory_allocated(device)
@@ -175,12 +175,12 @@ def memory_in_use(device: torch.device) -> tuple[int, int]:
         return torch.cuda.memory_allocated(device), peak
     try:
         status = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
-        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # the peak begins anew
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # resets the peak
     except OSError:
         return _resident(), _resident()
-    found = dict(re.findall(r"^(VmRSS|VmHWM):\s+(\d+) kB$", status, re.MULTILINE))
-    used = int(found.get("VmRSS", 0)) * 1024
-    return used, max(used, int(found.get("VmHWM", 0)) * 1024)
+    memory = dict(re.findall(r"^(VmRSS|VmHWM):\s+(\d+) kB$", status, re.MULTILINE))
+    used = int(memory.get("VmRSS", 0)) * 1024
+    return used, max(used, int(memory.get("VmHWM", 0)) * 1024)
 
 
 def _resident() -> int:

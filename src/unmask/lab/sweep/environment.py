@@ -1,4 +1,4 @@
-"""What a result came from: versions, commit and hardware."""
+"""The environment of a run: versions, commit and hardware."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def environment(device: torch.device, batch_size: int) -> dict[str, Any]:
 
 
 def device_name(device: torch.device) -> str:
-    """The graphics card, or the processor."""
+    """The name of the graphics card or the processor."""
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
     try:
@@ -41,7 +41,7 @@ def device_name(device: torch.device) -> str:
 
 @cache
 def commit() -> str | None:
-    """The commit of the source that runs, + where files differ from it; None when installed."""
+    """The commit of this source, with a + if files are changed; None for an installed package."""
     here = Path(__file__).resolve().parent
     try:
         inside = _git(here, "ls-files", "--error-unmatch", __file__)
@@ -54,7 +54,7 @@ def commit() -> str | None:
 
 
 def _git(folder: Path, *arguments: str) -> str:
-    found = subprocess.run(
+    done = subprocess.run(
         ("git", *arguments), cwd=folder, capture_output=True, text=True, timeout=10, check=True
     )
-    return found.stdout.strip()
+    return done.stdout.strip()

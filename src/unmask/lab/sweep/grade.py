@@ -1,4 +1,4 @@
-"""Grade what a trial has stored, and grade it anew when a grader has changed."""
+"""Grade stored answers, and grade them again when a grader has changed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from unmask.lab.sweep.store import AskedExample, Store
 
 
 def grader_of(work: Work) -> str:
-    """Names and versions of the scorers that a grade is made of."""
+    """Names and versions of the scorers that make a grade."""
     scorers = ", ".join(f"{scorer.name} {scorer.version}" for scorer in work.bench.graders)
     return f"{work.bench.name} {work.bench.version}: {scorers}"
 
@@ -22,7 +22,7 @@ def grade(
     tools: Tools,
     on_done: Callable[[AskedExample], None] = lambda ask: None,
 ) -> int:
-    """Grade every stored answer that has no verdict of the present grader; returns how many."""
+    """Grade all stored answers that the current grader has not graded; returns how many."""
     grader, wanted = grader_of(work), set(work.asks)
     rows = [row for row in store.rows(work.trial) if row.ask in wanted and row.grader != grader]
     answers = []

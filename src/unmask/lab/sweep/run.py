@@ -1,4 +1,4 @@
-"""A sweep from its first claim to its last verdict: here, in several processes, or on a cluster."""
+"""Run a sweep: decode and grade in this process, in several processes, or on a Ray cluster."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from multiprocessing.process import BaseProcess
+from pathlib import Path
 
 import torch
 
 from unmask.errors import LabError
 from unmask.lab.grading import Tools, selftest
+from unmask.lab.summary import Summary
 from unmask.lab.sweep.decode import decode
 from unmask.lab.sweep.environment import environment
 from unmask.lab.sweep.grade import grade
@@ -28,16 +30,13 @@ from unmask.models.pretrained import Pretrained
 from unmask.models.wrappers.memoised import Memoised
 from unmask.rules.plugins import import_parts
 
-POLL = 0.5  # seconds between two looks at what the workers have done
+POLL = 0.5  # seconds between two checks of the workers' progress
 AT_ONCE = 13_000  # rows of a batch with a memo; more would take more than 2 GB
 
 
 def check_graders(works: Sequence[Work], tools: Tools) -> None:
-    """The self-test of every task's grader, before anything is decoded."""
-    seen: dict[str, Work] = {}
-    for work in works:
-        seen.setdefault(work.bench.name, work)
-    for work in seen.values():
+    """Run the self-test of every task's grader; call it before decoding."""
+    for work in {work.bench.name: work for work in reversed(works)}.values():
         selftest(work.bench, list(work.examples), tools)
 
 
@@ -48,9 +47,9 @@ def run(
     progress: ProgressListener,
     models: LastModel | None = None,
 ) -> int:
-    """Decode and grade all that is missing; returns how many examples others still hold.
+    """Decode and grade all missing examples; returns how many are held by other workers.
 
-    `models` keeps what is loaded for the next call.
+    Pass the same `models` to several calls to keep the model loaded between them.
     """
     with Store(options.store) as store:
         for work in works:
@@ -68,6 +67,16 @@ def run(
         for work in works:
             grade(store, work, tools)
         return sum(len(store.missing(work.trial, work.asks)) for work in works)
+
+
+def summaries(file: Path, works: Sequence[Work]) -> list[Summary]:
+    """Read a trial's graded examples from the store; examples that were not asked are left out."""
+    with Store(file) as store:
+        asked = [set(work.asks) for work in works]
+        return [
+            Summary.of(work.trial, [row for row in store.rows(work.trial) if row.ask in mine])
+            for work, mine in zip(works, asked, strict=True)
+        ]
 
 
 def _decode_here(
@@ -90,7 +99,7 @@ def _decode_here(
 
 
 def _groups(works: Sequence[Work], memo: bool) -> Iterator[list[Work]]:
-    """Trials that share a batch: one alone, since its seconds count; with a memo all of a model."""
+    """Trials that are decoded in one batch: each alone, or with a memo all of one model."""
     if not memo:
         yield from ([work] for work in works)
         return
@@ -104,7 +113,7 @@ def _groups(works: Sequence[Work], memo: bool) -> Iterator[list[Work]]:
 
 
 def _worker(wanted: Wanted, options: RunOptions) -> None:
-    """One process of several: it plans the same sweep and takes what is free of its examples."""
+    """One of several processes: plans the same sweep and decodes examples that are free."""
     if options.devices[0] == "cpu":
         torch.set_num_threads(1)
     for name in options.imports:
@@ -126,21 +135,21 @@ def _decode_in_workers(
         for number, device in enumerate(options.devices)
     ]
     wanted = {work.trial.key: set(work.asks) for work in works}
-    seen = {work.trial.key: len(store.finished(work.trial) & set(work.asks)) for work in works}
+    counts = {work.trial.key: len(store.finished(work.trial) & set(work.asks)) for work in works}
     with _running(workers):
         while any(worker.is_alive() for worker in workers):
             for worker in workers:
                 worker.join(POLL / len(workers))
             for work in works:
                 count = len(store.finished(work.trial) & wanted[work.trial.key])
-                if count > seen[work.trial.key]:
-                    progress.done(work, count - seen[work.trial.key])
-                    seen[work.trial.key] = count
+                if count > counts[work.trial.key]:
+                    progress.done(work, count - counts[work.trial.key])
+                    counts[work.trial.key] = count
     codes = [worker.exitcode for worker in workers if worker.exitcode]
     if codes and any(store.missing(work.trial, work.asks) for work in works):
         raise LabError(
-            f"{len(codes)} of {len(workers)} workers ended early (exit code {codes[0]}); what is "
-            "finished is kept: the same command goes on"
+            f"{len(codes)} of {len(workers)} workers ended early (exit code {codes[0]}); "
+            "finished examples are kept: run the same command again to go on"
         )
 
 
@@ -153,7 +162,7 @@ def _share(works: Sequence[Work], options: RunOptions, number: int) -> Sequence[
 
 @contextmanager
 def _running(workers: Sequence[BaseProcess]) -> Iterator[None]:
-    """Start all, and leave none behind."""
+    """Start all workers, and end them when the block ends."""
     try:
         for worker in workers:
             worker.start()

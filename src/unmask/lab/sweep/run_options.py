@@ -1,4 +1,4 @@
-"""How to run a sweep, which no result depends on, and who hears of it."""
+"""How to run a sweep; no result depends on it."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from unmask.text.session import Session
 
 
 class ProgressListener(Protocol):
-    """Hears how far a sweep has come."""
+    """Receives the progress of a sweep."""
 
     def begin(self, work: Work, done: int) -> None:
-        """A trial is looked at; so many of its examples are there already."""
+        """Called once per trial; `done` of its examples are finished already."""
         ...
 
     def done(self, work: Work, count: int = 1) -> None:
-        """More examples of a trial are there."""
+        """Called when `count` more examples of a trial are finished."""
         ...
 
 
@@ -36,15 +36,15 @@ class Silent:
 
 @dataclass(frozen=True)
 class RunOptions:
-    """How to run, which no result depends on."""
+    """How to run a sweep; no result depends on it."""
 
     store: Path
-    devices: tuple[str, ...] = ("cpu",)  # a worker each
+    devices: tuple[str, ...] = ("cpu",)  # one worker per device
     batch_size: int = 8
     data: Path | None = None
     traces: Path | None = None  # a folder for the traces of all examples
-    cluster: Cluster | None = None  # its workers decode, whatever `devices` says
-    imports: tuple[str, ...] = ()  # files and modules with parts that rules name
+    cluster: Cluster | None = None  # if given, its workers decode and `devices` is ignored
+    imports: tuple[str, ...] = ()  # files and modules that define parts of rules
     memo: bool = False  # all trials in one batch, no canvas computed twice; seconds are shared
 
 

@@ -1,4 +1,4 @@
-"""Where finished examples are kept: one SQLite file that several workers share.
+"""The store of finished examples: one SQLite file that several workers share.
 
 SQLite in WAL mode rather than JSON lines: a claim must be atomic between processes, a kill at any
 moment must leave no half-written record, and a report wants an index. The file must lie on a local
@@ -22,7 +22,7 @@ from unmask.errors import LabError
 from unmask.lab.sweep.trial import Trial
 
 FORMAT = 1
-PATIENCE = 120.0  # seconds without a sign of life before a worker elsewhere counts as dead
+PATIENCE = 120.0  # seconds without a sign of life until a worker on another machine counts as dead
 _BUSY = 60.0  # seconds to wait for another worker's transaction
 
 _TABLES = """
@@ -43,7 +43,7 @@ CREATE TABLE IF NOT EXISTS examples (
 
 @dataclass(frozen=True)
 class AskedExample:
-    """One example as a trial asks it: `asked` is a fingerprint of the prompt's text."""
+    """An example of a trial; `asked` is a fingerprint of the prompt's text."""
 
     example: str
     asked: str
@@ -81,7 +81,7 @@ class Store:
         self._last_sign = 0.0
 
     def close(self) -> None:
-        """Let the file go."""
+        """Close the file."""
         self._base.close()
 
     def __enter__(self) -> Store:
@@ -91,7 +91,7 @@ class Store:
         self.close()
 
     def sign_in(self, environment: dict[str, Any]) -> int:
-        """Become a worker; what it stores tells of this environment."""
+        """Register as a worker; its examples are stored with this environment."""
         host, pid = socket.gethostname(), os.getpid()
         with self._writing() as base:
             cursor = base.execute(
@@ -103,7 +103,7 @@ class Store:
         return self._worker
 
     def add(self, trial: Trial, task: dict[str, Any] | None = None) -> None:
-        """Make a trial known, with its task and preset as they are written; twice does nothing."""
+        """Add a trial with a record of its task and preset, unless it is there already."""
         with self._writing() as base:
             base.execute(
                 "INSERT OR IGNORE INTO trials VALUES (?, ?, ?)",
@@ -111,24 +111,24 @@ class Store:
             )
 
     def task(self, trial: Trial) -> dict[str, Any]:
-        """The task and the preset of a trial, with the wording of its prompts."""
+        """The task and preset that a trial was added with."""
         query = "SELECT task FROM trials WHERE key = ?"
         (text,) = self._base.execute(query, (trial.key,)).fetchone()
-        found: dict[str, Any] = json.loads(text)
-        return found
+        task: dict[str, Any] = json.loads(text)
+        return task
 
     def claim(self, trial: Trial, ask: AskedExample) -> bool:
-        """Take an example; False where it is finished, or another living worker has it."""
+        """Claim an example; False if it is finished or another living worker holds it."""
         assert self._worker is not None, "sign in first"
         place = (trial.key, ask.example, ask.asked)
         with self._writing() as base:
-            found = base.execute(
+            row = base.execute(
                 "SELECT worker, answer IS NOT NULL FROM examples "
                 "WHERE trial = ? AND example = ? AND asked = ?",
                 place,
             ).fetchone()
-            if found is not None:
-                worker, answered = found
+            if row is not None:
+                worker, answered = row
                 if answered or (worker != self._worker and self._lives(worker)):
                     return False
             base.execute(
@@ -139,14 +139,14 @@ class Store:
         return True
 
     def release(self) -> None:
-        """Give back what this worker has claimed and not finished, so that others can have it."""
+        """Give up the examples that this worker has claimed but not finished."""
         with self._writing() as base:
             base.execute(
                 "DELETE FROM examples WHERE worker = ? AND answer IS NULL", (self._worker,)
             )
 
     def still_here(self, every: float = 0.0) -> None:
-        """A sign of life for workers on other machines, at most once in so many seconds."""
+        """Write a sign of life for workers on other machines, at most once in `every` seconds."""
         now = time.monotonic()
         if now - self._last_sign < every:
             return
@@ -155,7 +155,7 @@ class Store:
             base.execute("UPDATE workers SET seen = ? WHERE id = ?", (time.time(), self._worker))
 
     def finish(self, trial: Trial, ask: AskedExample, answer: dict[str, Any]) -> None:
-        """Keep an answer; only the worker that has the example may."""
+        """Store an answer, if this worker holds the example."""
         with self._writing() as base:
             base.execute(
                 "UPDATE examples SET answer = ? WHERE trial = ? AND example = ? AND asked = ? "
@@ -164,7 +164,7 @@ class Store:
             )
 
     def grade(self, trial: Trial, ask: AskedExample, grade: dict[str, Any], grader: str) -> None:
-        """Keep a verdict beside its answer; a later one replaces it."""
+        """Store the grade of an answer; it replaces an earlier one."""
         with self._writing() as base:
             base.execute(
                 "UPDATE examples SET grade = ?, grader = ? "
@@ -173,13 +173,13 @@ class Store:
             )
 
     def trials(self) -> list[Trial]:
-        """All that have been added, in the order of their settings."""
-        found = self._base.execute("SELECT trial FROM trials").fetchall()
-        return sorted((Trial.of(json.loads(text)) for (text,) in found), key=_order)
+        """All trials, in the order of their settings."""
+        rows = self._base.execute("SELECT trial FROM trials").fetchall()
+        return sorted((Trial.of(json.loads(text)) for (text,) in rows), key=_order)
 
     def rows(self, trial: Trial) -> list[StoredExample]:
-        """The finished examples of a trial, by their names."""
-        found = self._base.execute(
+        """The finished examples of a trial, sorted by name."""
+        rows = self._base.execute(
             "SELECT example, asked, answer, grade, grader, worker FROM examples "
             "WHERE trial = ? AND answer IS NOT NULL ORDER BY example, asked",
             (trial.key,),
@@ -192,27 +192,27 @@ class Store:
                 grader,
                 worker,
             )
-            for example, asked, answer, grade, grader, worker in found
+            for example, asked, answer, grade, grader, worker in rows
         ]
 
     def finished(self, trial: Trial) -> set[AskedExample]:
-        """Which examples have an answer."""
-        found = self._base.execute(
+        """The examples of a trial that have an answer."""
+        rows = self._base.execute(
             "SELECT example, asked FROM examples WHERE trial = ? AND answer IS NOT NULL",
             (trial.key,),
         )
-        return {AskedExample(*each) for each in found}
+        return {AskedExample(*each) for each in rows}
 
     def environment(self, worker: int) -> dict[str, Any]:
-        """What a worker ran on."""
+        """The environment that a worker registered with."""
         (text,) = self._base.execute(
             "SELECT environment FROM workers WHERE id = ?", (worker,)
         ).fetchone()
-        found: dict[str, Any] = json.loads(text)
-        return found
+        environment: dict[str, Any] = json.loads(text)
+        return environment
 
     def missing(self, trial: Trial, asks: Sequence[AskedExample]) -> list[AskedExample]:
-        """Those of the examples that have no answer yet, in their order."""
+        """The given examples that have no answer yet, in the given order."""
         done = self.finished(trial)
         return [ask for ask in asks if ask not in done]
 
@@ -225,15 +225,15 @@ class Store:
         self._check()
 
     def _check(self) -> None:
-        (found,) = self._base.execute("SELECT format FROM about").fetchone()
-        if found != FORMAT:
+        (version,) = self._base.execute("SELECT format FROM about").fetchone()
+        if version != FORMAT:
             raise LabError(
-                f"{self.file} has the format {found}, this unmask writes {FORMAT}; give another "
-                "--store"
+                f"{self.file} has format {version}, but this unmask writes format {FORMAT}; give "
+                "another --store"
             )
 
     def _lives(self, worker: int) -> bool:
-        """Whether a worker may still finish what it has: the dead stay dead, others are asked."""
+        """Whether a worker is alive; one that was dead before is not checked again."""
         if self._alive.get(worker) is False:
             return False
         host, pid, began, seen = self._base.execute(
@@ -256,7 +256,7 @@ class Store:
 
 
 def _began(pid: int) -> str:
-    """When a process of this machine began, '' where there is none: a pid alone is used again."""
+    """The start time of a local process, '' if it does not run; pids alone are reused."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123
             fields = file.read().rpartition(b")")[2].split()
@@ -266,7 +266,7 @@ def _began(pid: int) -> str:
 
 
 def _alive_elsewhere(pid: int) -> str:
-    """On systems without /proc a pid is all there is."""
+    """For systems without /proc: whether the pid exists."""
     if Path("/proc/self/stat").exists():
         return ""
     try:

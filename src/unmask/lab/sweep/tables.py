@@ -1,4 +1,4 @@
-"""Trials as lines of plain text, for the end of `unmask eval` and `unmask sweep`."""
+"""Tables of trials in plain text, which `unmask eval` and `unmask sweep` print at the end."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ HEADS = {
     "eos_share": "EOS%",
     "seconds": "s model+rule",  # of an example
 }
-LEAST = 20  # columns for a rule; where there are fewer, no words stand beside figures
+LEAST = 20  # columns for a rule; if fewer are left, rules stand on lines of their own
 VARIED = ("length", "preset", "version", "dtype", "cache", "steps", "temperature", "top_p", "top_k",
           "seed", "decoding", "parts")  # fmt: skip
 WORDS = {
@@ -44,21 +44,21 @@ WORDS = {
     "window": 1,
     "eos": 1,
     "also": 1,
-}  # to the left, and the room behind them
+}  # columns that are aligned left, and the spaces behind them
 
 
 def plain_table(store_file: Path, trials: list[Trial]) -> list[str]:
-    """A line per trial, aligned, at most 120 columns wide; what all trials lack has no column."""
+    """One line per trial, at most 120 characters wide; columns that are empty are left out."""
     rows: list[dict[str, str]] = []
     with Store(store_file, create=False) as store:
         for trial in trials:
-            found = store.rows(trial)
-            if any(row.grade is not None for row in found):
-                rows.append(_row(Summary.of(trial, found), trials))
+            stored = store.rows(trial)
+            if any(row.grade is not None for row in stored):
+                rows.append(_row(Summary.of(trial, stored), trials))
             else:
                 rows.append(
                     _bare(trial, trials)
-                    | {"acc": f"none graded of {counted(len(found), 'answer')}"}
+                    | {"acc": f"none graded of {counted(len(stored), 'answer')}"}
                 )
     models = list(dict.fromkeys(trial.model for trial in trials))
     if len(models) < 2:
@@ -71,20 +71,20 @@ def plain_table(store_file: Path, trials: list[Trial]) -> list[str]:
 
 
 def efficiency_table(store_file: Path, trial: Trial) -> list[str]:
-    """Where the time of an example went, and its memory: the columns of the paper's table."""
+    """Time and memory of an example, in the columns of the paper's efficiency table."""
     with Store(store_file, create=False) as store:
         rows = store.rows(trial)
     if not any(row.grade is not None for row in rows):
         return []
-    found = Summary.of(trial, rows)
-    total, (mean, peak) = found.seconds("total"), found.memory
+    summary = Summary.of(trial, rows)
+    total, (mean, peak) = summary.seconds("total"), summary.memory
     figures = {
-        "NFE": number(found.mean("nfe")),
-        "model s": seconds(found.seconds("model")),
-        "decision s": seconds(found.seconds("decision")),
-        "of it KL s": seconds(found.seconds("kl")),
+        "NFE": number(summary.mean("nfe")),
+        "model s": seconds(summary.seconds("model")),
+        "decision s": seconds(summary.seconds("decision")),
+        "of it KL s": seconds(summary.seconds("kl")),
         "total s": seconds(total),
-        "KL %": share(found.seconds("kl"), total),
+        "KL %": share(summary.seconds("kl"), total),
         "memory GB, mean": gigabytes(mean),
         "peak": gigabytes(peak),
     }
@@ -97,7 +97,7 @@ def efficiency_table(store_file: Path, trial: Trial) -> list[str]:
 
 
 def _bare(trial: Trial, trials: Sequence[Trial]) -> dict[str, str]:
-    """What was run; `also` says in what else it differs from other trials of its task."""
+    """The settings of a trial; `also` holds others that vary among the trials of its task."""
     alike = [each for each in trials if (each.model, each.task) == (trial.model, trial.task)]
     varied = [
         name for name in VARIED if any(getattr(e, name) != getattr(trial, name) for e in alike)
@@ -111,17 +111,17 @@ def _bare(trial: Trial, trials: Sequence[Trial]) -> dict[str, str]:
     }
 
 
-def _row(found: Summary, trials: Sequence[Trial]) -> dict[str, str]:
-    compat = percent(found.accuracy("acc_compat"))
-    acc = percent(found.accuracy())
-    model, decision = (_short(found.mean(f"seconds_{name}")) for name in ("model", "decision"))
-    return _bare(found.trial, trials) | {
-        "acc": f"{acc} {span(found.interval()).replace(', ', ',')}",
+def _row(summary: Summary, trials: Sequence[Trial]) -> dict[str, str]:
+    compat = percent(summary.accuracy("acc_compat"))
+    acc = percent(summary.accuracy())
+    model, decision = (_short(summary.mean(f"seconds_{name}")) for name in ("model", "decision"))
+    return _bare(summary.trial, trials) | {
+        "acc": f"{acc} {span(summary.interval()).replace(', ', ',')}",
         "compat": "" if compat == acc else compat,
-        "nfe": number(found.mean("nfe")),
-        "nfe_eos": number(found.mean("nfe_eos")),
-        "rate": number(found.rates["effective"], 2),
-        "eos_share": f"{100 * found.mean('eos_share'):.0f}",
+        "nfe": number(summary.mean("nfe")),
+        "nfe_eos": number(summary.mean("nfe_eos")),
+        "rate": number(summary.rates["effective"], 2),
+        "eos_share": f"{100 * summary.mean('eos_share'):.0f}",
         "seconds": f"{model}+{decision}",
     }
 
@@ -139,7 +139,7 @@ def _aligned(rows: Sequence[dict[str, str]]) -> list[str]:
         names = [name for name in names if name not in WORDS]
     lines = [_line(HEADS, names, widths)]
     for row in rows:
-        if len(row["rule"]) > widths["rule"]:  # its words stand above its figures
+        if len(row["rule"]) > widths["rule"]:  # the rule goes on a line of its own
             words = "  ".join(row[name] for name in WORDS if row[name])
             lines += textwrap.wrap(words, WIDTH, subsequent_indent="  ")
             row = {name: "" if name in WORDS else text for name, text in row.items()}
