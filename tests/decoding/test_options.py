@@ -83,9 +83,7 @@ def test_a_wrong_value_names_the_option_and_what_is_allowed(name):
 
 
 def test_an_unknown_name_gets_a_suggestion():
-    with pytest.raises(
-        UnknownName, match="did you mean 'temperature'"
-    ):
+    with pytest.raises(UnknownName, match="did you mean 'temperature'"):
         DecodingOptions.read({"temprature": 1})
 
 
