@@ -1,4 +1,4 @@
-"""How answers show themselves in a notebook."""
+"""HTML of an answer, for notebooks."""
 
 from __future__ import annotations
 

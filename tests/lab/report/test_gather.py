@@ -37,7 +37,7 @@ def test_incomplete_trials_are_named_with_what_they_have(file):
         trial(block=32): [],
         trial(task="code"): solved("11"),
     }
-    found = {each.trial.block: each for each in gather(fill(file, trials)).waiting}
+    found = {each.trial.block: each for each in gather(fill(file, trials)).incomplete}
     assert {block: (w.graded, w.decoded, w.most) for block, w in found.items()} == {
         4: (2, 2, 4),
         8: (2, 4, 4),
@@ -54,7 +54,7 @@ def test_an_example_in_two_wordings_is_counted_once_and_named(file):
         store.claim(trial(block=4), again)
         store.finish(trial(block=4), again, answer())
         store.grade(trial(block=4), again, {"acc": True, "acc_compat": True}, "words 1")
-    (found,) = gather(file).waiting
+    (found,) = gather(file).incomplete
     assert (found.trial.block, found.graded, found.most, found.twice) == (4, 3, 2, 1)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from lm_eval import evaluator
 
-from unmask.integrations.lm_eval.generation import GeneratedText
+from unmask.integrations.lm_eval.generation import CountedText
 from unmask.integrations.lm_eval.model import UnmaskLM
 
 NAME = "unmask"
@@ -40,7 +40,7 @@ def add_costs(samples: Sequence[dict[str, Any]]) -> None:
     """Add the costs of its texts to each sample; samples of likelihoods get none."""
     for sample in samples:
         texts = [text for texts in sample["resps"] for text in texts]
-        if texts and all(isinstance(text, GeneratedText) for text in texts):
+        if texts and all(isinstance(text, CountedText) for text in texts):
             for name in COSTS:
                 sample[name] = [[getattr(t, name) for t in texts] for texts in sample["resps"]]
 

@@ -13,20 +13,20 @@ from unmask.models.tokenizer import Tokenizer
 from unmask.text.settled import RowCanvas, TextReader
 
 
-class GeneratedText(str):
+class CountedText(str):
     """A string that also holds its cost: forwards and tokens."""
 
     __slots__ = ("nfe", "tokens")
     nfe: int
     tokens: int
 
-    def __new__(cls, text: str, nfe: int, tokens: int) -> GeneratedText:
+    def __new__(cls, text: str, nfe: int, tokens: int) -> CountedText:
         generated = super().__new__(cls, text)
         generated.nfe, generated.tokens = nfe, tokens
         return generated
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return GeneratedText, (str(self), self.nfe, self.tokens)
+        return CountedText, (str(self), self.nfe, self.tokens)
 
 
 class TextRequest(NamedTuple):
@@ -38,7 +38,7 @@ class TextRequest(NamedTuple):
 
 def generations(
     model: Denoiser, tokenizer: Tokenizer, texts: Sequence[TextRequest], batch_size: int
-) -> Iterator[tuple[int, GeneratedText]]:
+) -> Iterator[tuple[int, CountedText]]:
     """Decode all requests; yields the number and the text of each as soon as it is finished.
 
     A row leaves the batch when its settled text holds one of its stop strings. Later steps could
@@ -53,14 +53,14 @@ def generations(
         for step in batch.step():
             for result in step.finished:
                 reading = readers.pop(result.key).read(result.ids, ended=True)
-                yield result.key, GeneratedText(reading.text, result.nfe, reading.tokens)
+                yield result.key, CountedText(reading.text, result.nfe, reading.tokens)
             for key, text in _stopped(step, readers):
                 batch.drop(key)
                 del readers[key]
                 yield key, text
 
 
-def _stopped(step: Step, readers: Mapping[int, TextReader]) -> list[tuple[int, GeneratedText]]:
+def _stopped(step: Step, readers: Mapping[int, TextReader]) -> list[tuple[int, CountedText]]:
     """The unfinished rows whose settled text already holds a stop string."""
     stopped = []
     for row, key in enumerate(step.keys):
@@ -69,5 +69,5 @@ def _stopped(step: Step, readers: Mapping[int, TextReader]) -> list[tuple[int, G
             canvas = RowCanvas.of(step, row)
             reading = reader.settled(canvas)
             if reading.stopped:
-                stopped.append((key, GeneratedText(reading.text, canvas.forward, reading.tokens)))
+                stopped.append((key, CountedText(reading.text, canvas.forward, reading.tokens)))
     return stopped

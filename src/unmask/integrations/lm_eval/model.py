@@ -19,7 +19,7 @@ from unmask import __version__
 from unmask.decoding.loop import longest_first
 from unmask.decoding.request import prompt_request
 from unmask.errors import RequestError
-from unmask.integrations.lm_eval.generation import GeneratedText, TextRequest, generations
+from unmask.integrations.lm_eval.generation import CountedText, TextRequest, generations
 from unmask.integrations.lm_eval.options import GenerationArguments, ModelArguments
 from unmask.integrations.lm_eval.ranks import Ranks
 from unmask.models.fingerprint import sha_of
@@ -149,7 +149,7 @@ class UnmaskLM(TemplateLM):  # type: ignore[misc]
             wanted.append(self._text_request(context, arguments, repeats[same]))
             repeats[same] += 1
         order = longest_first([len(text.request.canvas) for text in wanted])
-        texts: dict[int, GeneratedText] = {}
+        texts: dict[int, CountedText] = {}
         with self._bar(len(wanted), "generate_until", disable_tqdm) as bar:
             ordered = [wanted[number] for number in order]
             size = self.options.batch_size

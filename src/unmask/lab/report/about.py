@@ -6,7 +6,7 @@ from typing import Any
 
 from unmask.lab.report.blocks import Block, Items, ReportTable, Section, Text, cells, columns
 from unmask.lab.report.findings import Findings, ReportedModel
-from unmask.lab.report.gather import Waiting
+from unmask.lab.report.gather import IncompleteTrial
 from unmask.lab.report.panels import Exam, TrialSetting
 from unmask.lab.report.wording import counted, duration, listed, percent
 
@@ -38,10 +38,12 @@ def about(findings: Findings) -> Section:
         _exams(findings),
         _machines(findings),
     ]
-    waiting = [findings.whose(each.trial) + _waiting(each) for each in findings.results.waiting]
-    if waiting:
+    incomplete = [
+        findings.whose(each.trial) + _progress(each) for each in findings.results.incomplete
+    ]
+    if incomplete:
         note = Text("The report uses the examples that they have so far.")
-        blocks.append(Section("Incomplete trials", (note, Items(tuple(waiting)))))
+        blocks.append(Section("Incomplete trials", (note, Items(tuple(incomplete)))))
     blocks.append(Section("How to read the figures", (Items(READING),)))
     return Section("What was run", tuple(blocks))
 
@@ -131,7 +133,7 @@ def _fact(environment: dict[str, Any], name: str) -> str:
     return "none" if value is None else str(value)
 
 
-def _waiting(each: Waiting) -> str:
+def _progress(each: IncompleteTrial) -> str:
     trial = each.trial
     text = f"{trial.task}: {trial.rule}, {TrialSetting.of(trial).words()}: "
     text += f"{each.graded} of {each.most} examples"

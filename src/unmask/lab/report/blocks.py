@@ -59,7 +59,7 @@ class Items:
 
 @dataclass(frozen=True)
 class Picture:
-    """A plot that lies beside the report as NAME.svg and NAME.png."""
+    """A plot in the files NAME.svg and NAME.png beside the report."""
 
     name: str
     caption: str

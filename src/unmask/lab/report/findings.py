@@ -101,7 +101,7 @@ class Findings:
             "machines": [vars(machine) for machine in self.results.machines],
             "incomplete": [
                 {**vars(each), "trial": each.trial.record(), "key": each.trial.key}
-                for each in self.results.waiting
+                for each in self.results.incomplete
             ],
             "trials": [self._trial_record(each) for each in self.summaries],
             "comparisons": [pair.record() for pair in self.comparisons.made.values()],

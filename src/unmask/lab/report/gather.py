@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -17,7 +19,7 @@ HEAVY = ("text", "ids")  # not used by a report, and too large to keep for all e
 
 
 @dataclass(frozen=True)
-class Waiting:
+class IncompleteTrial:
     """A trial that has ungraded answers, or fewer graded examples than other trials."""
 
     trial: Trial
@@ -43,7 +45,7 @@ class Results:
 
     name: str  # of the store's file
     summaries: tuple[Summary, ...]
-    waiting: tuple[Waiting, ...]
+    incomplete: tuple[IncompleteTrial, ...]
     machines: tuple[Machine, ...]
     tasks: tuple[dict[str, Any], ...] = ()  # their presets and texts, as the store holds them
 
@@ -79,8 +81,8 @@ def gather(file: Path) -> Results:
     for trial in trials:
         prompts = _prompts(trial)
         most[prompts] = max(most.get(prompts, 0), _distinct(graded[trial.key]))
-    waiting = [
-        Waiting(
+    incomplete = [
+        IncompleteTrial(
             each,
             len(graded[each.key]),
             len(rows[each.key]),
@@ -92,7 +94,7 @@ def gather(file: Path) -> Results:
     ]
     machines = _machines(environments, (row for each in graded.values() for row in each))
     wordings = tuple(tasks[name] for name in sorted(tasks) if tasks[name])
-    return Results(file.name, tuple(summaries), tuple(waiting), machines, wordings)
+    return Results(file.name, tuple(summaries), tuple(incomplete), machines, wordings)
 
 
 def _lean(row: StoredExample) -> StoredExample:
@@ -112,20 +114,13 @@ def _machines(
     environments: dict[int, dict[str, Any]], rows: Iterable[StoredExample]
 ) -> tuple[Machine, ...]:
     """The machines of a store: workers with the same environment count as one machine."""
-    count = dict.fromkeys(environments, 0)
-    for row in rows:
-        count[row.worker] += 1
-    alike: list[tuple[dict[str, Any], list[int]]] = []
+    count = Counter(row.worker for row in rows)
+    alike: dict[str, list[int]] = {}
     for worker, environment in environments.items():
-        for known, workers in alike:
-            if known == environment:
-                workers.append(worker)
-                break
-        else:
-            alike.append((environment, [worker]))
+        alike.setdefault(json.dumps(environment, sort_keys=True), []).append(worker)
     return tuple(
-        Machine(_letter(place), known, tuple(workers), sum(count[worker] for worker in workers))
-        for place, (known, workers) in enumerate(alike)
+        Machine(_letter(place), environments[same[0]], tuple(same), sum(count[w] for w in same))
+        for place, same in enumerate(alike.values())
     )
 
 

@@ -1,1 +1,1 @@
-"""Traces as files: written while a run goes on, read back, replayed."""
+"""Writes, reads and replays trace files."""

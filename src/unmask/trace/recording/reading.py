@@ -118,14 +118,14 @@ class Trace:
     @cached_property
     def settings(self) -> Settings:
         """The settings of the run."""
-        given = {**self.header["settings"], "rule": self.rule}
-        return Settings(**{**given, "sampling": Sampling(**given["sampling"])})
+        values = {**self.header["settings"], "rule": self.rule}
+        return Settings(**{**values, "sampling": Sampling(**values["sampling"])})
 
     @cached_property
     def spec(self) -> ModelSpec:
         """The spec of the model that ran."""
-        given = self.header["spec"]
-        return ModelSpec(**{**given, "stop_ids": tuple(given["stop_ids"])})
+        values = self.header["spec"]
+        return ModelSpec(**{**values, "stop_ids": tuple(values["stop_ids"])})
 
     @property
     def canvas(self) -> Array:

@@ -61,7 +61,7 @@ def tell_moment(trace: Trace, position: int, step: int) -> Story:
         table=steps_table([look]),
         after=[
             *(written or [f"It was not committed: {cause(timeline, entry).words}."]),
-            *_behind_whom([look]),
+            *_last_rank([look]),
             *swd_words(replace(timeline, only=step)),
         ],
         note=meaning(trace),
@@ -165,10 +165,11 @@ def _ahead(timeline: Timeline) -> Iterator[str]:
         yield f"{while_waiting}, {ahead}: {listed(before)}."
     if though:
         yield f"Also committed then, with a worse rank: {listed(though)}."
-    yield from _behind_whom(waits)
+    yield from _last_rank(waits)
 
 
-def _behind_whom(waits: list[Look]) -> Iterator[str]:
+def _last_rank(waits: list[Look]) -> Iterator[str]:
+    """Its rank in the last of these steps, and the positions ahead of it."""
     last = waits[-1]
     names = [named(last.trace, look.position, look.token) for look in last.ahead]
     place = f"it was {ordinal(last.rank)} of {len(last.moment.positions)} by score"
@@ -177,7 +178,7 @@ def _behind_whom(waits: list[Look]) -> Iterator[str]:
 
 
 def _waiting(timeline: Timeline) -> Iterator[str]:
-    """Why not earlier; of several steps in a row with one kind of cause, the last is told."""
+    """Why it was not committed earlier: one sentence for steps in a row with one kind of cause."""
     written = [event.step for event in timeline.events]
     masked = [entry for entry in timeline.entries if entry.state != "fixed"]
     left = [entry for entry in masked if entry.look is None or not entry.look.chosen]

@@ -73,7 +73,7 @@ def _row(first: int, look: Look, plain: bool) -> TextRow:
 
 
 def outcome(look: Look) -> str:
-    """The last column: who commits it, this run or lam = 0."""
+    """The last column: whether this run, lam = 0 or both commit it."""
     if look.chosen:
         return "SWD commits" if differs(look) else "committed"
     return "lam 0 commits" if differs(look) else ""

@@ -18,7 +18,7 @@ from unmask.trace.story.why_selected import selection_words, took_count
 
 @dataclass(frozen=True)
 class Cause:
-    """A sentence without its full stop; a story tells causes of one kind in a row only once."""
+    """A reason as a sentence without its full stop, and the kind of the reason."""
 
     kind: str
     words: str

@@ -1,0 +1,188 @@
+"""The layout: imports point one way, class names are unique, and functions stay small."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from functools import cache
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+from tests.paths import ROOT
+
+PACKAGE = ROOT / "src" / "unmask"
+# From the bottom to the top: a module may import modules of its own layer and of those above it
+# in this list.
+LAYERS = (
+    ("errors",),
+    ("models.denoiser", "models.words"),
+    ("rules",),
+    ("kernels",),
+    ("decoding",),
+    ("embedded",),
+    ("models",),
+    ("trace",),
+    ("page",),
+    ("text",),
+    ("studies", "conformance"),
+    ("lab",),
+    ("server", "integrations"),
+    ("cli", "__main__", ""),
+)
+# Packages that belong to a host: only its integration imports them, and the modules that wrap a
+# model of transformers.
+HOSTS = {
+    "lm_eval": ("integrations.lm_eval",),
+    "diffusers": ("integrations.diffusers",),
+    "sglang": ("integrations.sglang",),
+    "vllm": ("integrations.vllm",),
+    "transformers": (
+        "integrations.transformers",
+        "integrations.diffusers",
+        "models.via_transformers",
+        "models.transformers_model",
+        "models.rotary",
+    ),
+    "ray": ("lab.ray", "server.replicas"),
+    "fastapi": ("server",),
+    "pydantic": ("server",),
+}
+# Public functions whose parameters are their options, and signatures that a host fixes.
+WIDE = {
+    "decoding.api.decode", "decoding.api.decode_many", "decoding.api.infill",
+    "models.load.load", "models.transformers_model.wrap",
+    "integrations.diffusers.scheduler.__init__", "integrations.diffusers.scheduler.step",
+    "integrations.diffusers.scheduler.check_block_should_continue",
+    "kernels.cuda._reduce_part",
+}  # fmt: skip
+
+
+@cache
+def trees() -> dict[str, ast.Module]:
+    """Every module of the package by its name without `unmask.`."""
+    return {_name(path): ast.parse(path.read_text()) for path in PACKAGE.rglob("*.py")}
+
+
+def _name(path: Path) -> str:
+    parts = path.relative_to(PACKAGE).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def _for_types(tree: ast.Module) -> set[ast.AST]:
+    """What stands under `if TYPE_CHECKING`."""
+    blocks = (
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+    )
+    return {inner for block in blocks for inner in ast.walk(block)}
+
+
+def _imports(nodes: list[ast.AST]) -> set[str]:
+    names = set()
+    for node in nodes:
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names |= {f"{node.module}.{alias.name}" for alias in node.names}
+        elif isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+    return names
+
+
+def _ours(name: str) -> str | None:
+    """The module of ours that an import names."""
+    if name.partition(".")[0] != "unmask":
+        return None
+    inner = name.partition(".")[2]
+    while inner and inner not in trees():
+        inner = inner.rpartition(".")[0]
+    return inner
+
+
+def imported(module: str, only_at_import: bool = False) -> set[str]:
+    """Modules of ours that a module imports, at once or in its functions; not those for types."""
+    tree = trees()[module]
+    skipped = _for_types(tree)
+    nodes = list(ast.iter_child_nodes(tree)) if only_at_import else list(ast.walk(tree))
+    names = _imports([node for node in nodes if node not in skipped])
+    return {ours for name in names if (ours := _ours(name)) is not None} - {module}
+
+
+def layer_of(module: str) -> int:
+    """The number of the layer whose name begins the module's, the longest such name."""
+    best = max(
+        (name for names in LAYERS for name in names if module == name or
+         (name and module.startswith(f"{name}."))),
+        key=len,
+        default=None,
+    )  # fmt: skip
+    assert best is not None, f"{module} is in no layer; add its folder to LAYERS"
+    return next(number for number, names in enumerate(LAYERS) if best in names)
+
+
+def test_imports_point_one_way():
+    upward = [
+        f"{module} imports {other}"
+        for module in trees()
+        if module  # the package itself names everything, lazily
+        for other in imported(module)
+        if other and layer_of(other) > layer_of(module)
+    ]
+    assert not upward, "\n".join(upward)
+
+
+def test_no_modules_import_each_other():
+    graph = {module: imported(module, only_at_import=True) for module in trees() if module}
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        pytest.fail(f"a cycle of imports: {' <- '.join(error.args[1])}")
+
+
+def test_a_host_is_imported_by_its_integration_only():
+    wrong = []
+    for module, tree in trees().items():
+        skipped = _for_types(tree)
+        for name in _imports([node for node in ast.walk(tree) if node not in skipped]):
+            homes = HOSTS.get(name.partition(".")[0])
+            if homes is not None and not module.startswith(homes):
+                wrong.append(f"{module} imports {name}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_public_class_names_are_unique():
+    homes = defaultdict(list)
+    for module, tree in trees().items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                homes[node.name].append(module)
+    twice = {name: modules for name, modules in homes.items() if len(modules) > 1}
+    assert not twice
+
+
+def test_functions_take_at_most_six_parameters():
+    wide = set()
+    for module, tree in trees().items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                names = [a.arg for a in (*node.args.posonlyargs, *node.args.args)]
+                own = [name for name in names if name not in ("self", "cls")]
+                if len(own) + len(node.args.kwonlyargs) > 6:
+                    wide.add(f"{module}.{node.name}")
+    assert wide <= WIDE
+
+
+def test_the_top_level_holds_folders():
+    assert len(list(PACKAGE.glob("*.py"))) <= 8
+
+
+def test_files_stay_under_400_lines():
+    folders = ("src", "tests", "bench", "tools", "train", "examples")
+    long = {
+        str(path.relative_to(ROOT)): count
+        for folder in folders
+        for path in (ROOT / folder).rglob("*.py")
+        if (count := len(path.read_text().splitlines())) > 400
+    }
+    assert not long
