@@ -60,7 +60,7 @@ def test_ten_killed_workers_leave_the_store_of_a_local_run(address, calm, tmp_pa
     code, output, told = done(sweep)
     assert code == 0, told
     assert len(killed) == KILLS
-    assert "kept in" in output
+    assert "stored in" in output
     assert contents(file) == contents(calm)
     wait_for(lambda: not workers())
 

@@ -61,5 +61,5 @@ def test_a_killed_sweep_ends_with_the_store_of_an_undisturbed_one(tmp_path):
     kill_after(rough, kept + 10)
     assert finished(rough) >= kept + 10
     output, told = start(rough).communicate(timeout=300)
-    assert b"kept in" in output, told
+    assert b"stored in" in output, told
     assert contents(rough) == contents(calm)
