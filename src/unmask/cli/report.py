@@ -17,13 +17,10 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         "figures, AUP, time and memory. It lists trials that cannot be compared. Plots need "
         "unmask[plot].",
     )
-    command.add_argument(
-        "store", type=Path, metavar="STORE", help="a file of results, such as unmask-lab.sqlite"
-    )
-    command.add_argument(
-        "--output", type=Path, metavar="FOLDER", help="folder to write (default: STORE-report)"
-    )
-    command.add_argument(
+    option = command.add_argument
+    option("store", type=Path, metavar="STORE", help="a file of results, such as unmask-lab.sqlite")
+    option("--output", type=Path, metavar="FOLDER", help="folder to write (default: STORE-report)")
+    option(
         "--baseline", metavar="RULE",
         help="compare every rule with this one (default: each SWD rule with itself at lam 0)",
     )  # fmt: skip
