@@ -1,4 +1,4 @@
-"""`--import`: parts of one's own, in every command that reads rules."""
+"""The option `--import`, which loads rule parts of the user."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from pathlib import Path
 
 
 def add_import(group: argparse._ActionsContainer) -> None:
-    """`main` imports what is named before the command runs."""
+    """Add the option; `main` imports the modules before the command runs."""
     group.add_argument(
         "--import", dest="imports", action="append", default=[], metavar="FILE",
-        help="run this Python file, or import this module, for the rule parts that it registers",
+        help="run a Python file, or import a module, that registers rule parts; may be repeated",
     )  # fmt: skip
 
 
 def import_all(arguments: argparse.Namespace) -> None:
-    """What was named, in that order; files get their whole path, for processes elsewhere."""
+    """Import the named files and modules in order, and make the paths of files absolute."""
     names: list[str] = getattr(arguments, "imports", [])
     if names:
         from unmask.rules.plugins import import_parts, is_file

@@ -10,7 +10,10 @@ from unmask.decoding.options import OPTIONS, DecodingOptions, Option
 
 MODEL = ("dtype", "mask_id", "cache", "guidance")
 DECODING = tuple(name for name in OPTIONS if name not in MODEL)
-PRESET = dict.fromkeys(("length", "block", "eos", "temperature", "top_p"), "the preset's")
+PRESET = {
+    **dict.fromkeys(("length", "eos", "temperature", "top_p"), "the preset's"),
+    "block": "the model's, else the preset's; a recipe's block is not used",
+}
 
 
 def add_options(
@@ -26,7 +29,8 @@ def add_options(
     for name in names:
         option = OPTIONS[name]
         default = (defaults or {}).get(name, option.default)
-        help_text = f"{option.help} (default: {default})"
+        words = f" ({', '.join(option.words)})" if several and name in ("cache", "dtype") else ""
+        help_text = f"{option.help}{words} (default: {default})"
         flag = f"--{name.replace('_', '-')}"
         if several and name == "rule":
             group.add_argument(flag, action="append", metavar="RULE", help=help_text)
