@@ -11,7 +11,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     command = subparsers.add_parser(
         "report",
         help="write tables, plots and paired comparisons of a store of results",
-        description="Reads the results of `unmask eval` and `unmask sweep` and writes report.md, "
+        description="Reads the results of 'unmask eval' and 'unmask sweep' and writes report.md, "
         "report.json and report.html, with the plots beside them. A report says what was run, "
         "where SWD helps and where it loses, and has tables like the paper's with the paper's "
         "figures, AUP, time and memory. It lists trials that cannot be compared. Plots need "
