@@ -13,7 +13,6 @@ from typing import BinaryIO, NamedTuple
 from unmask.decoding.request import Request
 from unmask.decoding.results import Result, Step
 from unmask.trace import Tracer
-from unmask.trace.recording.record import text_of
 
 MEDIA_TYPE, SUFFIX = "application/gzip", ".trace"
 POLL = 0.05  # seconds between two reads of a growing trace
@@ -157,14 +156,10 @@ class RowTrace:
         self._write(lambda: self._tracer.see(step, row))
 
     def close(self, result: Result | None) -> None:
-        self._write(lambda: self._finish(result))
+        tracer = self._tracer
+        self._write(lambda: tracer.close() if result is None else tracer.finish(result))
         self._buffer.whole = not self._too_long
         self._store.close(self._buffer)
-
-    def _finish(self, result: Result | None) -> None:
-        tracer = self._tracer
-        text = None if result is None else text_of(result, tracer.request, tracer.tokenizer)
-        tracer.close(result, text)
 
     def _write(self, act: Callable[[], object]) -> None:
         try:
