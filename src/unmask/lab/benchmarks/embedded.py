@@ -68,7 +68,4 @@ def _solved(example: Example, response: Response, _: Tools) -> Ruling:
     return Ruling(TASKS[example.group].solved(example.fields["problem"], response.cut))
 
 
-EMBEDDED = (
-    embedded("embedded", tuple(TASKS)),
-    *(embedded(name, (name,)) for name in TASKS),
-)
+EMBEDDED = (embedded("embedded", tuple(TASKS)), *(embedded(name, (name,)) for name in TASKS))

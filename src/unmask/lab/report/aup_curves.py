@@ -15,7 +15,6 @@ from unmask.lab.summary import Summary, why_not
 
 Speed = Literal["nominal", "effective"]
 SPEEDS: tuple[Speed, ...] = ("nominal", "effective")
-COUNTERS = {"nominal": ("written", "nfe"), "effective": ("tokens", "nfe_eos")}
 
 
 @dataclass(frozen=True)
@@ -147,11 +146,7 @@ def _figures(curve: AupCurve, speed: Speed, best: Summary) -> Scored:
 
 
 def _interval(curve: AupCurve, speed: Speed, best: float) -> Interval | None:
-    tokens, forwards = COUNTERS[speed]
-    rates = [
-        [a / b for a, b in zip(each.values(tokens), each.values(forwards), strict=True)]
-        for each in curve.summaries
-    ]
+    rates = [each.ratios(speed) for each in curve.summaries]
     try:
         return aup_interval(rates, [each.solved() for each in curve.summaries], best)
     except LabError:
