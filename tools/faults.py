@@ -30,18 +30,18 @@ from tools.fault_table import FAULTS, Fault
 ROOT = Path(__file__).parent.parent
 PACKAGE = Path("src", "unmask")
 LEFT_OUT = (".git", ".venv*", ".hypothesis", ".*_cache", "__pycache__", "build", "dist")
-SECONDS = 3600  # a suite that takes longer hangs
+SECONDS = 3600  # a suite that takes longer counts as hanging
 _FAILED = re.compile(r"^(?:FAILED|ERROR) ([^\s\[]+)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the suite made of one fault."""
+    """The result of one fault."""
 
     name: str
     caught: bool
-    test: str  # that failed, without its parameters
-    near: bool  # among the tests that are nearest to the fault
+    test: str  # the test that failed, without its parameters
+    near: bool  # the test is among the nearest to the fault
     seconds: float
 
     def __str__(self) -> str:
@@ -119,7 +119,7 @@ class Copy:
 
 
 def planted(text: str, fault: Fault) -> str:
-    """The text with the fault in it; raises where the place is not found exactly once."""
+    """The text with the fault; raises unless the old text occurs exactly once."""
     count = text.count(fault.old)
     if count != 1:
         raise LookupError(
@@ -132,11 +132,11 @@ def planted(text: str, fault: Fault) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", help="faults to plant (default: all)")
-    parser.add_argument("--tree", type=Path, default=ROOT, help="what is copied (default: this)")
+    parser.add_argument("--tree", type=Path, default=ROOT, help="tree to copy (default: this one)")
     parser.add_argument("--table", type=Path, help="JSON list of faults instead of the built-in")
     parser.add_argument("--output", type=Path, help="append outcomes as JSON lines; resumes")
     parser.add_argument("--nearest", action="store_true", help="do not run the rest of the suite")
-    parser.add_argument("--workers", type=int, default=1, help="of the whole suite (default: 1)")
+    parser.add_argument("--workers", type=int, default=1, help="pytest workers (default: 1)")
     options = parser.parse_args()
     faults = FAULTS
     if options.table:

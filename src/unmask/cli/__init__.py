@@ -12,30 +12,13 @@ from io import TextIOWrapper
 from typing import NoReturn
 
 from unmask import __version__
-from unmask.cli.importing import import_all
+from unmask.cli.options import import_all
 from unmask.errors import UnmaskError
 
 COMMANDS = (
-    "demo",
-    "run",
-    "replay",
-    "explain",
-    "figure",
-    "page",
-    "serve",
-    "eval",
-    "sweep",
-    "report",
-    "tune",
-    "lm-eval",
-    "score",
-    "export",
-    "tasks",
-    "models",
-    "rules",
-    "theory",
-    "conformance",
-)
+    "demo", "run", "replay", "explain", "figure", "page", "serve", "eval", "sweep", "report",
+    "tune", "lm-eval", "score", "export", "tasks", "models", "rules", "theory", "conformance",
+)  # fmt: skip
 
 
 class OneLineParser(argparse.ArgumentParser):

@@ -5,9 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from unmask.cli.importing import add_import
 from unmask.cli.lab_options import add_cluster, add_running, add_task
-from unmask.cli.options import PRESET, add_options, given_options
+from unmask.cli.options import PRESET, add_import, add_options, given_options
 from unmask.decoding.options import OPTIONS
 from unmask.rules.recipes import DEFAULT_RULE
 

@@ -32,11 +32,10 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         "model in a folder, from its config, its tokenizer and the headers of its weights. It "
         "does not load the weights.",
     )
-    command.add_argument("path", nargs="?", metavar="PATH", help="checkpoint folder, or embedded")
-    command.add_argument(
-        "--mask-id", type=int, metavar="ID", help="id of the mask token (default: the folder's)"
-    )
-    command.add_argument("--json", action="store_true", help="print JSON")
+    option = command.add_argument
+    option("path", nargs="?", metavar="PATH", help="checkpoint folder, or embedded")
+    option("--mask-id", type=int, metavar="ID", help="id of the mask token (default: the folder's)")
+    option("--json", action="store_true", help="print JSON")
     command.set_defaults(run=run)
 
 

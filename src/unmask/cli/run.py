@@ -5,21 +5,28 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
 from unmask import __version__
-from unmask.cli.importing import add_import
-from unmask.cli.options import DECODING, MODEL, add_options, read_options
+from unmask.cli.options import (
+    DECODING,
+    MODEL,
+    add_import,
+    add_options,
+    read_options,
+    refuse,
+    shown_count,
+)
 from unmask.embedded import NAME
 from unmask.errors import RequestError
 
 if TYPE_CHECKING:
     from unmask.decoding.request import Request
     from unmask.text.answers import Answer
-    from unmask.text.jsonl import AnswerFile, Line
+    from unmask.text.jsonl import Line
     from unmask.text.prompts import PromptFormat
     from unmask.text.session import Session
     from unmask.trace.recording.files import Traces
@@ -133,9 +140,7 @@ def _check(arguments: argparse.Namespace) -> None:
         ),
         f"--batch-size must be >= 1, got {arguments.batch_size}": arguments.batch_size < 1,
     }
-    for message, holds in wrong.items():
-        if holds:
-            raise RequestError(message)
+    refuse(wrong)
 
 
 def _prompt(text: str | None) -> str:
@@ -208,7 +213,8 @@ def _many(session: Session, form: PromptFormat, arguments: argparse.Namespace) -
     requests = [_request(session, line) for line in lines]
     missing = list(output.unanswered(lines) if output else range(len(lines)))
     done, todo = len(lines) - len(missing), [requests[number] for number in missing]
-    with _stream(output) as stream, _progress(len(lines)) as progress:
+    stdout = nullcontext(sys.stdout.buffer)
+    with output.open() if output else stdout as stream, shown_count(len(lines)) as progress:
         progress(done)
         if not todo:
             return
@@ -268,28 +274,3 @@ def _request(session: Session, line: Line) -> Request:
         return session.request(line.prompt)
     except RequestError as error:
         raise RequestError(f"{line.place}: {error}") from None
-
-
-@contextmanager
-def _stream(output: AnswerFile | None) -> Iterator[BinaryIO]:
-    if output is None:
-        yield sys.stdout.buffer
-        return
-    with output.open() as stream:
-        yield stream
-
-
-@contextmanager
-def _progress(total: int) -> Iterator[Callable[[int], None]]:
-    """Shows a count on stderr if it is a terminal."""
-    shown = sys.stderr.isatty()
-
-    def show(done: int) -> None:
-        if shown:
-            print(f"\r{done}/{total}", end="", file=sys.stderr, flush=True)
-
-    try:
-        yield show
-    finally:
-        if shown:
-            print(file=sys.stderr)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from unmask.cli.lab_options import UNSANDBOXED_HELP
+from unmask.cli.options import shown_count
 
 if TYPE_CHECKING:
     from unmask.lab.benchmarks import Benchmark
@@ -94,13 +94,10 @@ def _marked(
         return benchmark.response(each.example, each.text, preset)
 
     answers = [(each.example, response(each)) for each in generations.texts]
-    shown = sys.stderr.isatty()
-    for done, (number, marks) in enumerate(score(answers, scorers, tools), 1):
-        if shown:
-            print(f"\r{done}/{len(answers)}", end="", file=sys.stderr, flush=True)
-        yield generations.texts[number], marks
-    if shown:
-        print(file=sys.stderr)
+    with shown_count(len(answers)) as show:
+        for done, (number, marks) in enumerate(score(answers, scorers, tools), 1):
+            show(done)
+            yield generations.texts[number], marks
 
 
 def _write(file: Path, marked: list[Marked]) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from unmask.cli.importing import add_import
 from unmask.cli.lab_options import (
     MODEL_HELP,
     PRESET_HELP,
@@ -14,7 +13,7 @@ from unmask.cli.lab_options import (
     options_of,
     progress,
 )
-from unmask.cli.options import PRESET, add_options, given_lists
+from unmask.cli.options import PRESET, add_import, add_options, given_lists
 from unmask.decoding.options import OPTIONS
 from unmask.embedded import NAME
 

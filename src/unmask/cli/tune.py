@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from unmask.cli.importing import add_import
 from unmask.cli.lab_options import add_running, add_task, options_of, progress
-from unmask.cli.options import PRESET, add_options, read_options
+from unmask.cli.options import PRESET, add_import, add_options, read_options
 from unmask.decoding.options import OPTIONS
 from unmask.errors import LabError
 
