@@ -30,12 +30,8 @@ def is_loopback(host: str) -> bool:
 class Guard:
     """ASGI middleware that checks the Host header and the API key, and limits the body.
 
-    Args:
-        app: the application behind it.
-        limits: the largest body, and the seconds it may take to arrive.
-        key: the key that `Authorization: Bearer` must hold; None: no key is needed.
-        hosts: names that the Host header may hold besides loopback names, against DNS rebinding;
-            None allows any.
+    Without a `key` no key is needed. `hosts` are the names that the Host header may hold besides
+    loopback names, against DNS rebinding; None allows any.
     """
 
     def __init__(

@@ -12,7 +12,7 @@ from unmask.decoding.resolve import Resolved
 from unmask.errors import UnmaskError
 from unmask.server.errors import ApiError, wrong_request
 from unmask.server.limits import RequestLimits, check_rule
-from unmask.server.schema import REQUEST_OPTIONS, ChatRequest, CompletionRequest
+from unmask.server.schema import LENGTHS, REQUEST_OPTIONS, ChatRequest, CompletionRequest
 from unmask.text.prompts import Prompt
 from unmask.text.session import Session
 
@@ -95,7 +95,7 @@ def _check_together(served: ServedModel, body: ChatRequest | CompletionRequest) 
 
 
 def _lengths(body: ChatRequest | CompletionRequest) -> dict[str, int]:
-    return {name: value for name, value in body.asked_length.items() if value is not None}
+    return {name: value for name in LENGTHS if (value := getattr(body, name, None)) is not None}
 
 
 def _options(served: ServedModel, body: ChatRequest | CompletionRequest) -> DecodingOptions:

@@ -7,7 +7,7 @@ import secrets
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable
 from io import BytesIO
-from threading import Lock
+from threading import RLock
 from typing import BinaryIO, NamedTuple
 
 from unmask.decoding.request import Request
@@ -58,12 +58,6 @@ class TraceBuffer(BytesIO):
         self.seek(0)
         self.truncate(0)
 
-    def give_up(self) -> None:
-        """Discard an unfinished trace for good."""
-        if not self.whole:
-            self.gone = True
-            self.begin_again()
-
     def piece(self, place: int) -> TracePiece:
         """The bytes from a place on."""
         over, edition = self.whole or self.gone, self.edition  # read before the bytes
@@ -100,16 +94,13 @@ class TraceStore:
     def __init__(self, most_bytes: int = 2**26, most_bytes_each: int = 2**24) -> None:
         self.most_bytes, self.most_bytes_each = most_bytes, most_bytes_each
         self._kept: OrderedDict[str, TraceBuffer] = OrderedDict()
-        self._lock = Lock()
+        self._lock = RLock()
 
     @property
     def size(self) -> int:
         """Bytes of all kept traces."""
         with self._lock:
-            return self._size()
-
-    def _size(self) -> int:
-        return sum(len(buffer.getbuffer()) for buffer in self._kept.values())
+            return sum(len(buffer.getbuffer()) for buffer in self._kept.values())
 
     def open(self) -> TraceBuffer:
         """An empty trace with a new name."""
@@ -122,10 +113,11 @@ class TraceStore:
         """Keep a whole trace and make room for it; drop one that is not whole."""
         with self._lock:
             if not buffer.whole:
-                buffer.give_up()
+                buffer.gone = True
+                buffer.begin_again()
                 self._kept.pop(buffer.name, None)
                 return
-            size = self._size()
+            size = self.size
             for old in [buffer for buffer in self._kept.values() if buffer.whole]:
                 if size <= self.most_bytes:
                     return
@@ -157,14 +149,11 @@ class RowTrace:
         self._write(lambda: self._tracer.see(step, row))
 
     def close(self, result: Result | None) -> None:
-        self._write(lambda: self._finish(result))
-        self._buffer.whole = not self._too_long
-        self._store.close(self._buffer)
-
-    def _finish(self, result: Result | None) -> None:
         tracer = self._tracer
         text = None if result is None else text_of(result, tracer.request, tracer.tokenizer)
-        tracer.close(result, text)
+        self._write(lambda: tracer.close(result, text))
+        self._buffer.whole = not self._too_long
+        self._store.close(self._buffer)
 
     def _write(self, act: Callable[[], object]) -> None:
         try:
