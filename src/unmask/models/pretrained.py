@@ -11,7 +11,7 @@ from torch import Tensor
 from unmask.models.architecture import Architecture
 from unmask.models.denoiser import Canvas, Hidden, ModelSpec, cells, ship
 from unmask.models.function import by_length
-from unmask.models.transformer import KeyValues, Transformer, block_causal
+from unmask.models.transformer import Transformer, block_causal
 
 CACHED_BYTES = 8 << 20  # size of weights that fit into a processor's cache
 CACHED_PLACES = 512  # tokens whose states fit beside them
@@ -110,13 +110,6 @@ class Pretrained:
             return ship(real[:, None, None], self.device)
         mask = block_causal(place, place, self.spec.block) & real[:, None]
         return ship(mask[:, None], self.device)
-
-    def forward(
-        self, tokens: Tensor, positions: Tensor, mask: Tensor | None, cache: KeyValues
-    ) -> Tensor:
-        """Hidden states of some positions; a cache has the keys and values of the others."""
-        hidden: Tensor = self.module(tokens, positions, mask, cache)
-        return hidden
 
     def with_block(self, block: int) -> Pretrained:
         """The same weights with another block width."""

@@ -95,12 +95,9 @@ def script(*entries: str) -> str:
 def _scoped(name: str, text: str) -> str:
     """A module as a function that returns its exports, so that its other names stay private."""
     exports = ", ".join(_EXPORT.findall(text))
-    body = f"{_EXPORT.sub(_kept, text)}return {{ {exports} }};"
+    kept = _EXPORT.sub(lambda export: export[0].removeprefix("export "), text)
+    body = f"{kept}return {{ {exports} }};"
     return f"// {name}\nconst {{ {exports} }} = (() => {{\n{body}\n}})();\n"
-
-
-def _kept(export: re.Match[str]) -> str:
-    return export[0].removeprefix("export ")
 
 
 def page(traces: Sequence[TraceFile] = ()) -> str:

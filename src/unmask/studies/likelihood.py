@@ -68,11 +68,11 @@ def log_likelihoods(
     for name, number in (("samples", samples), ("batch_size", batch_size)):
         if isinstance(number, bool) or not isinstance(number, int) or number < 1:
             raise RequestError(f"{name} must be a whole number >= 1, got {number!r}")
+    spec = model.spec
     for text in texts:
-        _check(model.spec, text)
-    rows = (
-        row for n, text in enumerate(texts) for row in _rows(model.spec, n, text, samples, seed)
-    )
+        if spec.mask_id in (*text.prefix, *text.target):
+            raise RequestError(f"the text holds the mask token of {spec.name}, id {spec.mask_id}")
+    rows = (row for n, text in enumerate(texts) for row in _rows(spec, n, text, samples, seed))
     totals, done = [0.0] * len(texts), 0
     while batch := list(islice(rows, batch_size)):
         for row, value in zip(batch, _values(model, batch), strict=True):
@@ -105,11 +105,6 @@ def would_write(
             number = numbers[result.key]
             same[number] = result.answer.tolist() == list(texts[number].target)
     return same
-
-
-def _check(spec: ModelSpec, text: Continuation) -> None:
-    if spec.mask_id in (*text.prefix, *text.target):
-        raise RequestError(f"the text holds the mask token of {spec.name}, id {spec.mask_id}")
 
 
 def _rows(
