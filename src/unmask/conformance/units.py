@@ -40,16 +40,14 @@ def check_units(folder: Path, report: Report) -> None:
 
 def plain_view(masked: Tensor, entropy: Tensor, **fields: Any) -> View:
     """A view of one window with the given fields; all others are zero."""
-    zeros = torch.zeros_like(entropy)
-    rows = len(masked)
-    count = masked.sum(-1)
+    zeros, zero = torch.zeros_like(entropy), torch.zeros(len(masked), dtype=torch.int64)
     progress = Progress(
-        step=torch.zeros(rows, dtype=torch.int64),
-        opened=count,
-        num_windows=torch.ones(rows, dtype=torch.int64),
-        offset=torch.zeros(rows, dtype=torch.int64),
+        step=zero,
+        opened=masked.sum(-1),
+        num_windows=zero + 1,
+        offset=zero,
         known=~masked,
-        answer_length=torch.full((rows,), masked.shape[-1]),
+        answer_length=zero + masked.shape[-1],
     )
     view = View(
         masked=masked,

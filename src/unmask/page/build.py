@@ -133,12 +133,9 @@ def _embedded(trace: TraceFile) -> str:
 def write(page_text: str, path: Path) -> None:
     """Write a page. An existing file is replaced only if it is a page of unmask."""
     try:
-        if path.is_file() and path.stat().st_size:
-            with path.open("rb") as old:
-                if GENERATOR.encode() not in old.read(4096):
-                    raise RequestError(
-                        f"{path} exists and is not a page of unmask; give another -o"
-                    )
+        old = path.read_bytes() if path.is_file() else b""
+        if old and GENERATOR.encode() not in old[:4096]:
+            raise RequestError(f"{path} exists and is not a page of unmask; give another -o")
         path.write_text(page_text, encoding="utf-8")
     except OSError as error:
         raise RequestError(f"{path} cannot be written: {error.strerror}") from None
