@@ -1,8 +1,8 @@
-"""All measurements of docs/benchmarks.md, one after another, each in a process of its own.
+"""Runs all measurements of docs/benchmarks.md, each in its own process.
 
     python -m bench.all [--full] [--only swd,growth] [--json FILE]
 
-The short forms take a few minutes; --full are the sizes of the single commands.
+The short forms take a few minutes; --full uses the sizes of the single commands.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ def measured(name: str, short: bool) -> dict[str, Any]:
     """The record of one measurement; its table goes to stdout."""
     begin = perf_counter()
     with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "found.json"
+        file = Path(folder) / "record.json"
         command = [sys.executable, "-m", f"bench.{name}", "--json", str(file)]
         subprocess.run(command + ["--short"] * short, check=True)
-        found: dict[str, Any] = json.loads(file.read_text())
-    return {**found, "seconds": round(perf_counter() - begin, 1)}
+        record: dict[str, Any] = json.loads(file.read_text())
+    return {**record, "seconds": round(perf_counter() - begin, 1)}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("--full", action="store_true", help="the sizes of the single commands")
+    parser.add_argument("--full", action="store_true", help="use the sizes of the single commands")
     parser.add_argument("--only", default=",".join(NAMES), metavar="NAMES")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures")
     options = parser.parse_args()
@@ -47,8 +47,8 @@ def main() -> None:
         print(f"({benches[-1]['seconds']:.0f} s)\n", flush=True)
     if options.json:
         seconds = round(perf_counter() - begin, 1)
-        found = {"environment": here, "seconds": seconds, "benches": benches}
-        options.json.write_text(json.dumps(found, indent=1) + "\n")
+        results = {"environment": here, "seconds": seconds, "benches": benches}
+        options.json.write_text(json.dumps(results, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ The embedded model on held-out problems under an adaptive rule, in four ways. "u
 request takes its place. "In order" is the same in the order of the requests. "Waiting" takes the
 next requests only when the slowest row of the batch is done, and "waiting, whole" keeps the rows
 that are done in every forward until then, as public batch loops do. All give the same tokens. One
-thread, so that a batch saves what a forward costs beside its rows, and no more; by turns.
+thread, so a batch saves only the fixed cost of a forward. The methods take turns.
 """
 
 from __future__ import annotations
@@ -189,9 +189,9 @@ def _row(
     return row | {f"over_{name}": ratio(taken, name, "unmask") for name in taken if len(taken) > 1}
 
 
-def _same(found: dict[int, Result], alone: dict[int, Result]) -> None:
-    assert found.keys() == alone.keys()
-    for key, result in found.items():
+def _same(results: dict[int, Result], alone: dict[int, Result]) -> None:
+    assert results.keys() == alone.keys()
+    for key, result in results.items():
         assert torch.equal(result.canvas, alone[key].canvas), f"request {key}: other tokens"
         assert result.nfe == alone[key].nfe, f"request {key}: other forwards"
 

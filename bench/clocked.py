@@ -1,4 +1,4 @@
-"""A model that tells where the processor's time went: trunk, and head."""
+"""A model that measures the CPU time of its trunk and its head."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from unmask.models.denoiser import Canvas, Denoiser, Hidden
 
 
 class Clocked:
-    """The model unchanged; `lap` tells what was spent since it was last asked.
+    """The same model; `lap` returns the time since the last call of `lap`.
 
-    The head of a forward is its first call, over the masked positions; a window that opens behind
-    them is `more`.
+    `head` is the first head call of a forward, over the masked positions; `more` is the call for a
+    window that opens after them.
     """
 
     def __init__(self, model: Denoiser) -> None:
@@ -21,10 +21,10 @@ class Clocked:
         self.lap()
 
     def lap(self) -> dict[str, float]:
-        """Seconds of trunk, head and more, and over how many positions the head ran."""
-        found = getattr(self, "_spent", {})
+        """Seconds of trunk, head and more, and the number of positions of the head."""
+        spent = getattr(self, "_spent", {})
         self._spent = {"trunk": 0.0, "head": 0.0, "more": 0.0, "positions": 0.0}
-        return found
+        return spent
 
     def trunk(self, canvas: Canvas) -> Hidden:
         begin = time.process_time()

@@ -1,4 +1,4 @@
-"""What the measurements share: random models of real shapes, and peaks of memory."""
+"""Random models of real shapes, and measurements of peak memory."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def llada_shaped(
 
 
 def in_fresh_process(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Run a function in a process of its own: its peak of memory is nobody else's."""
+    """Run a function in its own process, to measure its own peak of memory."""
     with get_context("spawn").Pool(1) as pool:
         return pool.apply(function, arguments)
 

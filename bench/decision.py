@@ -3,10 +3,10 @@
     python -m bench.decision [--short] [--json FILE]
 
 All statistics with the KL, of two steps of random logits; one thread. The methods take turns in one
-process: times are the best of all rounds, ratios the medians over the rounds. Extra memory is how
-far the peak rises in a process of its own. "Exponentials" is a bound in PyTorch: each tensor read
+process: times are the best of all rounds, ratios the medians over the rounds. Extra memory is the
+rise of the peak in a separate process. "Exponentials" is a bound in PyTorch: each tensor read
 once with one exponential for each element, in chunks that fit the cache. "Reading" is the bound of
-the memory: both tensors are summed up.
+the memory: it sums both tensors.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
 @dataclass(frozen=True)
 class Shape:
-    """How many rows of how many logits, and in which dtype."""
+    """Number of rows, number of logits per row, and dtype."""
 
     rows: int
     vocabulary: int
@@ -36,7 +36,7 @@ class Shape:
 
 @dataclass(frozen=True)
 class Size:
-    """The shapes that are crossed."""
+    """The shapes to measure."""
 
     rows: tuple[int, ...] = (32, 64, 256)
     vocabularies: tuple[int, ...] = (32768, 126464, 152064)
@@ -61,7 +61,7 @@ def tensors(shape: Shape) -> tuple[Tensor, Tensor]:
 
 
 def seconds(shape: Shape, rounds: int) -> Taken:
-    """The time of each method in each round, after one that is not counted."""
+    """The time of each method in each round, after a round that is not counted."""
     pair = tensors(shape)
     taken: Taken = {name: [] for name in methods()}
     for counted in (False, *[True] * rounds):
@@ -79,7 +79,7 @@ def extra_memory(name: str, shape: Shape) -> int:
     pair = tensors(shape)
     method = methods()[name]
     first = pair if name == "compile" else (t[:2, :64].contiguous() for t in pair)
-    method(*first)  # what a first call loads, or compiles, is not counted
+    method(*first)  # the first call loads or compiles; it is not counted
     with PeakMemory() as memory:
         method(*pair)
     return memory.extra

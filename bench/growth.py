@@ -25,7 +25,7 @@ RULE = "confidence | swd(5) | top(1)"
 
 @dataclass(frozen=True)
 class Size:
-    """Of the model, and the lengths and blocks that are crossed."""
+    """Sizes of the model, lengths and blocks to measure."""
 
     layers: int = 4
     hidden: int = 256
@@ -41,7 +41,7 @@ SHORT = Size(lengths=(64, 128, 256), rounds=2)
 
 @dataclass(frozen=True)
 class Cost:
-    """Of one forward."""
+    """Seconds of one forward."""
 
     positions: float
     trunk: float
@@ -74,17 +74,17 @@ def run(short: bool = False, size: Size | None = None) -> list[Row]:
     size = size or (SHORT if short else Size())
     model = llada_shaped(size.layers, size.hidden)
     cells = [(block, length) for block in size.blocks for length in size.lengths]
-    found: dict[tuple[int | None, int], list[Cost]] = {cell: [] for cell in cells}
+    costs_of: dict[tuple[int | None, int], list[Cost]] = {cell: [] for cell in cells}
     for _ in range(size.rounds):
         for block, length in cells:
-            found[block, length].append(cost(model, size, length, block))
-    return [_row(found, size, block, length) for block, length in cells]
+            costs_of[block, length].append(cost(model, size, length, block))
+    return [_row(costs_of, size, block, length) for block, length in cells]
 
 
 def _row(
-    found: dict[tuple[int | None, int], list[Cost]], size: Size, block: int | None, length: int
+    costs_of: dict[tuple[int | None, int], list[Cost]], size: Size, block: int | None, length: int
 ) -> Row:
-    costs, least = found[block, length], found[block, size.lengths[0]]
+    costs, least = costs_of[block, length], costs_of[block, size.lengths[0]]
     spent = {
         name: median(getattr(each, name) for each in costs)
         for name in ("trunk", "head", "decision", "total")

@@ -2,10 +2,10 @@
 
     python -m bench.history [--short] [--json FILE]
 
-The embedded model on held-out word problems, lam 5: how many answers are those of all logits,
-token by token, how far a KL may have been off by the bound that comes with it, and how far it was
-(both the worst of a decode, the median over all). Bytes and milliseconds are of 64 positions with
-LLaDA's vocabulary in bfloat16, one thread: to compare with what is kept and to keep what is next.
+The embedded model on held-out word problems, lam 5: the share of answers that equal those with all
+logits, the error bound of the KL, and its true error (both are the worst of a decode, then the
+median over all decodes). Bytes and milliseconds are of 64 positions with LLaDA's vocabulary in
+bfloat16, one thread; the time includes comparing with the history and storing the next one.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ DIRECTION: frozenset[KL] = frozenset({"prev_cur"})
 
 @dataclass(frozen=True)
 class Size:
-    """How many problems, and how many tokens are kept; None: all of them."""
+    """Number of problems, and numbers of tokens to keep (None: all)."""
 
     problems: int = 200
     keeps: tuple[int | None, ...] = (None, 4, 16, 64)
@@ -44,7 +44,7 @@ SHORT = Size(problems=48, rounds=2)
 
 
 class Comparing:
-    """`reduce` with a sparse history, which also keeps the whole one and asks how far off it is."""
+    """`reduce` with a sparse history; also keeps the whole history to measure the error."""
 
     def __init__(self) -> None:
         self.before: Tensor | None = None
@@ -63,18 +63,18 @@ class Comparing:
 def decoded(
     model: Denoiser, prompts: list[list[int]], keep: int | None
 ) -> list[tuple[Result, float]]:
-    """Every answer, and how far a KL of it was off."""
-    settings, found = Settings(Rule.parse(RULE), history=keep), []
+    """Every answer, and the largest error of its KL."""
+    settings, answers = Settings(Rule.parse(RULE), history=keep), []
     for prompt in prompts:
         comparing = Comparing()
         request = prompt_request(model.spec, prompt, 48, settings)
         steps = list(decode_steps(model, [request], reducer=comparing))
-        found.append((steps[-1].finished[0], comparing.worst))
-    return found
+        answers.append((steps[-1].finished[0], comparing.worst))
+    return answers
 
 
 def step_of(size: Size, keep: int | None) -> tuple[int, float]:
-    """Bytes that are kept, and the seconds of a step's pass with all that the history takes."""
+    """Bytes of the history, and seconds of one step with all work for the history."""
     generator = torch.Generator().manual_seed(0)
     before, now = (
         (3 * torch.randn(size.rows, size.vocabulary, generator=generator)).bfloat16()
@@ -110,17 +110,17 @@ def run(short: bool = False, size: Size | None = None) -> list[Row]:
 def _row(
     size: Size,
     keep: int | None,
-    found: list[tuple[Result, float]],
+    answers: list[tuple[Result, float]],
     whole: list[tuple[Result, float]],
 ) -> Row:
-    same = [torch.equal(a.canvas, b.canvas) for (a, _), (b, _) in zip(found, whole, strict=True)]
+    same = [torch.equal(a.canvas, b.canvas) for (a, _), (b, _) in zip(answers, whole, strict=True)]
     kept, seconds = step_of(size, keep)
     return {
         "kept": "all" if keep is None else str(keep),
         "same": sum(same) / len(same),
-        "nfe": sum(result.nfe for result, _ in found) / sum(result.nfe for result, _ in whole),
-        "off": median(worst for _, worst in found),
-        "bound": median(result.kl_error for result, _ in found),
+        "nfe": sum(result.nfe for result, _ in answers) / sum(result.nfe for result, _ in whole),
+        "off": median(worst for _, worst in answers),
+        "bound": median(result.kl_error for result, _ in answers),
         "bytes": kept / size.rows,
         "ms": 1e3 * seconds,
     }

@@ -42,10 +42,10 @@ PURE = {"UNMASK_NO_NATIVE": "1", "PATH": "", "CXX": ""}  # as where there is no 
 
 @dataclass(frozen=True)
 class Size:
-    """How often each process is started, and where the dependencies come from."""
+    """Number of runs of each process, and where the dependencies come from."""
 
     rounds: int = 9
-    lent: bool = False  # no network: what this interpreter has is put on the path
+    lent: bool = False  # without a network: use the packages of this interpreter
     processes: tuple[str, ...] = tuple(PROCESSES)
 
 
@@ -61,7 +61,7 @@ def run(short: bool = False, size: Size | None = None) -> list[Row]:
 
 @dataclass(frozen=True)
 class Installed:
-    """What was built, and an environment with the wheel in it."""
+    """The built files, and environments with the wheels."""
 
     sdist: Path
     tree: Path  # the sdist, unpacked
@@ -87,7 +87,7 @@ class Installed:
 
 
 def measured(made: Installed, size: Size) -> list[Row]:
-    """Sizes; the first answer; then every process by turns."""
+    """Measure the sizes, the first answer, then every process in turn."""
     fresh = made.fresh
     rows: list[Row] = [
         {"what": "sdist", "megabytes": megabytes(made.sdist)},
@@ -107,7 +107,7 @@ def measured(made: Installed, size: Size) -> list[Row]:
         for _ in range(size.rounds)
     ]
     return rows + [
-        {"what": name, "seconds": median(found[name] for found in rounds)} for name in rounds[0]
+        {"what": name, "seconds": median(seconds[name] for seconds in rounds)} for name in rounds[0]
     ]
 
 
@@ -131,7 +131,7 @@ def megabytes(file: Path) -> float:
 
 
 class Fresh:
-    """A virtual environment that has nothing but what is installed into it."""
+    """A new virtual environment."""
 
     def __init__(self, folder: Path, lender: Path | None = None) -> None:
         venv.create(folder, symlinks=os.name != "nt")
@@ -143,14 +143,14 @@ class Fresh:
             (self.packages / "lent.pth").write_text(str(lender))
 
     def install(self, wheel: Path) -> None:
-        """With its dependencies, unless they are lent."""
+        """Install a wheel, with its dependencies unless they are lent."""
         pip = [sys.executable, "-m", "pip", "--python", str(self.program), "install", "--quiet"]
         pins = ["--no-deps"] if self.lender else ["--constraint", str(ROOT / "constraints.txt")]
         command = [*pip, "--disable-pip-version-check", *pins, str(wheel)]
         subprocess.run(command, check=True, capture_output=True)
 
     def python(self, *arguments: str) -> str:
-        """What a process there prints; it knows nothing of this tree."""
+        """The output of a process in the environment, without access to this tree."""
         environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
         done = subprocess.run(
             [str(self.program), *arguments],
@@ -163,21 +163,21 @@ class Fresh:
         return done.stdout.strip()
 
     def seconds(self, *arguments: str) -> float:
-        """From the start of a process to its end."""
+        """Seconds from the start of a process to its end."""
         begin = perf_counter()
         self.python(*arguments)
         return perf_counter() - begin
 
     def sizes(self) -> list[Row]:
-        """Of unmask, of torch, and of all that was installed."""
-        found = {d.metadata["Name"]: d for d in distributions(path=[str(self.packages)])}
-        named = [name for name in ("unmask", "torch") if name in found]
+        """Sizes of unmask, of torch and of all installed packages."""
+        dists = {d.metadata["Name"]: d for d in distributions(path=[str(self.packages)])}
+        named = [name for name in ("unmask", "torch") if name in dists]
         rows: list[Row] = [
-            {"what": f"{name} {found[name].version}, installed", "megabytes": size_of(found[name])}
+            {"what": f"{name} {dists[name].version}, installed", "megabytes": size_of(dists[name])}
             for name in named
         ]
-        total = sum(map(size_of, found.values()))
-        return [*rows, {"what": f"all {len(found)} packages, installed", "megabytes": total}]
+        total = sum(map(size_of, dists.values()))
+        return [*rows, {"what": f"all {len(dists)} packages, installed", "megabytes": total}]
 
 
 def size_of(package: Distribution) -> float:

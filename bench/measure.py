@@ -1,4 +1,4 @@
-"""How the measurements are made and told: by turns, as rows of figures, as a table and as JSON."""
+"""Runs measurements in turns and prints them as tables and JSON."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Taken = dict[str, list[float]]  # the seconds of each method, round by round
 
 
 class Column(NamedTuple):
-    """A key of the rows, what stands above it, and how its figures are written."""
+    """A key of the rows, its title, and the format of its figures."""
 
     key: str
     title: str
@@ -105,18 +105,18 @@ def table(columns: Sequence[Column], rows: Sequence[Row]) -> list[str]:
 
 
 def written(column: Column, value: Any) -> str:
-    """A figure as its column has it."""
+    """A figure in the format of its column."""
     return "" if value is None else f"{value:{column.form}}{column.unit}"
 
 
 def about(docstring: str) -> str:
-    """What a module says below its first line and its usage."""
+    """The docstring of a module without its first line and usage."""
     parts = docstring.strip().split("\n\n")[1:]
     return "\n\n".join(part for part in parts if not part.startswith("    "))
 
 
 def record(bench: Bench, rows: list[Row], short: bool) -> dict[str, Any]:
-    """A measurement with all that its figures depend on."""
+    """A measurement with its command and its columns, for JSON."""
     return {
         "name": bench.name,
         "title": bench.title,
@@ -130,9 +130,9 @@ def record(bench: Bench, rows: list[Row], short: bool) -> dict[str, Any]:
 
 def machine() -> dict[str, Any]:
     """Versions and hardware; the threads are those of the measurement."""
-    found = environment(torch.device("cpu"), 0)
-    del found["batch_size"]
-    return {**found, "cores": os.cpu_count(), "load": round(os.getloadavg()[0], 2)}
+    here = environment(torch.device("cpu"), 0)
+    del here["batch_size"]
+    return {**here, "cores": os.cpu_count(), "load": round(os.getloadavg()[0], 2)}
 
 
 def main(bench: Bench) -> None:

@@ -1,4 +1,4 @@
-"""The decision step in several ways, and two bounds: what `bench.decision` measures."""
+"""The methods that `bench.decision` measures: several decision steps and two bounds."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from unmask.kernels import missing, use
 from unmask.kernels.common import chunks
 from unmask.kernels.reduce import Previous, reduce
 
-os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"  # no workers beside what is measured
+os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"  # no compile workers during a measurement
 
 Method = Callable[[Tensor, Tensor], object]
 

@@ -26,7 +26,7 @@ TINY = 1e-12  # what the listings add to a probability before its logarithm
 
 @dataclass(frozen=True)
 class Size:
-    """Of the model and of what it decodes."""
+    """Sizes of the model and of the decode."""
 
     layers: int = 8
     hidden: int = 512
@@ -88,7 +88,7 @@ def extra_memory(name: str, size: Size, lam: float) -> int:
     """How far one method raises the peak of a process of its own, in bytes."""
     torch.set_num_threads(1)
     model = llada_shaped(size.layers, size.hidden)
-    METHODS[name](model, _little(size), lam)  # what a first call allocates is not counted
+    METHODS[name](model, _little(size), lam)  # allocations of the first call are not counted
     blocks = size.length // size.block
     with PeakMemory() as memory:
         METHODS[name](model, replace(size, steps=blocks), lam)  # a step for every block will do
@@ -131,7 +131,7 @@ def _row(model: Pretrained, size: Size, lam: float) -> Row:
     }
     if size.memory:
         used = {name: in_fresh_process(extra_memory, name, size, lam) for name in METHODS}
-        row |= {f"{name}_extra_mb": found / 1e6 for name, found in used.items()}
+        row |= {f"{name}_extra_mb": extra / 1e6 for name, extra in used.items()}
         row["leaner"] = used["naive"] / max(1, used["unmask"])
     return row
 

@@ -87,8 +87,8 @@ def measured(positions: int) -> dict[str, float]:
         trace(file, positions)
         begin = time.perf_counter()
         write(page([TraceFile.read(file)]), html)
-        found = {"trace, MB": file.stat().st_size / 1e6, "build, s": time.perf_counter() - begin}
-        found |= {"load, s": float("inf"), "step, ms": float("inf"), "hover, ms": float("inf")}
+        figures = {"trace, MB": file.stat().st_size / 1e6, "build, s": time.perf_counter() - begin}
+        figures |= {"load, s": float("inf"), "step, ms": float("inf"), "hover, ms": float("inf")}
         where = shutil.which("chromium")
         browser = playwright.chromium.launch(executable_path=where, args=ARGUMENTS)
         for _ in range(ROUNDS):
@@ -98,10 +98,10 @@ def measured(positions: int) -> dict[str, float]:
             tab.wait_for_selector("html[data-ready]")
             took = time.perf_counter() - begin
             new = {"load, s": took, "step, ms": cost(tab, STEPS), "hover, ms": cost(tab, HOVERS)}
-            found |= {name: min(found[name], figure) for name, figure in new.items()}
+            figures |= {name: min(figures[name], figure) for name, figure in new.items()}
             tab.close()
         browser.close()
-    return found
+    return figures
 
 
 def main() -> None:
@@ -109,12 +109,12 @@ def main() -> None:
     parser.add_argument("--positions", type=int, default=512)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    found = measured(options.positions)
+    figures = measured(options.positions)
     if options.json:
-        print(json.dumps(found))
+        print(json.dumps(figures))
         return
     print(f"{options.positions} positions, {options.positions} steps")
-    for name, figure in found.items():
+    for name, figure in figures.items():
         print(f"{name:12} {figure:8.2f}")
 
 

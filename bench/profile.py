@@ -4,7 +4,7 @@
 
 Held-out word problems under lam 5, one thread: the products of the model (linear maps with the
 head, and attention), what else its forward does (norms, rotations, gates, sums), and the decision.
-Clocks stand around the model's parts and its products, not around every small operation.
+The model's parts and its products are timed, not every small operation.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ PRODUCTS = {"linear": "linear maps", "scaled_dot_product_attention": "attention"
 
 @dataclass(frozen=True)
 class Size:
-    """How many problems, in batches of which sizes."""
+    """Number of problems, and batch sizes."""
 
     problems: int = 32
     batches: tuple[int, ...] = (1, 8, 32)
@@ -40,25 +40,25 @@ SHORT = Size(rounds=3)
 
 
 class Clocks:
-    """Seconds by name, of whatever is called through them."""
+    """Seconds of calls, by name."""
 
     def __init__(self) -> None:
         self.spent: dict[str, float] = defaultdict(float)
 
     def around(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-        """The same function; its time counts for the name."""
+        """The same function; adds its time to the name."""
 
         def timed(*given: Any, **named: Any) -> Any:
             begin = perf_counter()
-            found = function(*given, **named)
+            result = function(*given, **named)
             self.spent[name] += perf_counter() - begin
-            return found
+            return result
 
         return timed
 
     @contextmanager
     def products(self) -> Iterator[None]:
-        """Until the end of the block, torch's products are timed."""
+        """Measures torch's products until the end of the block."""
         plain = {name: getattr(F, name) for name in PRODUCTS}
         for name, function in plain.items():
             setattr(F, name, self.around(PRODUCTS[name], function))

@@ -26,12 +26,12 @@ from unmask.lab.sweep.run_options import RunOptions
 from unmask.lab.sweep.store import Store
 
 RULE = "confidence | swd(5) | eb(0.1)"
-CLOCKED = ("seconds_", "memory_")  # what of an answer depends on the machine
+CLOCKED = ("seconds_", "memory_")  # fields of an answer that depend on the machine
 
 
 @dataclass(frozen=True)
 class Size:
-    """How many examples, how often, on how many workers."""
+    """Numbers of examples, rounds and workers."""
 
     examples: int = 400
     rounds: int = 3
@@ -42,16 +42,16 @@ SHORT = Size(examples=160, rounds=1)
 
 
 class Times:
-    """When each example was there."""
+    """Records when each example finished."""
 
     def __init__(self) -> None:
         self.seen: list[float] = []
 
     def begin(self, work: Work, done: int) -> None:
-        """Nothing is there yet."""
+        """Do nothing."""
 
     def done(self, work: Work, count: int = 1) -> None:
-        """One more."""
+        """Record the time."""
         self.seen += [perf_counter()] * count
 
     @property
@@ -62,7 +62,7 @@ class Times:
 
 
 def measured(work: Work, cluster: Cluster | None) -> tuple[float, dict[str, Any]]:
-    """The pace of one sweep, and what it stored."""
+    """The pace of one sweep, and its stored answers."""
     times = Times()
     with tempfile.TemporaryDirectory() as folder, Tools() as tools:
         file = Path(folder) / "store.sqlite"
@@ -76,7 +76,7 @@ def measured(work: Work, cluster: Cluster | None) -> tuple[float, dict[str, Any]
 
 
 def run(short: bool = False, size: Size | None = None) -> list[Row]:
-    """Every way once in each round."""
+    """Run each way once per round."""
     size = size or (SHORT if short else Size())
     table = {"task": "words", "rule": RULE, "block": "full", "length": 32, "limit": size.examples}
     (work,) = plan(sweep_of(table, "", {}, "bench").settings, None)
@@ -91,7 +91,7 @@ def run(short: bool = False, size: Size | None = None) -> list[Row]:
                 paces[name].append(pace)
                 stored.append(answers)
     assert all(answers == stored[0] for answers in stored), "the stores differ"
-    best = {name: max(found) for name, found in paces.items()}
+    best = {name: max(rates) for name, rates in paces.items()}
     one = best[next(name for name in best if name.startswith("Ray"))]
     return [
         {"way": name, "examples": size.examples, "pace": pace, "ratio": pace / one}

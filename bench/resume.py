@@ -24,7 +24,7 @@ CLOCK = {"seconds_model", "seconds_decision", "seconds_total", "memory_mean", "m
 
 
 def main() -> None:
-    """Run the sweep in peace, then with kills, and print what differs."""
+    """Run the sweep without and with kills, and print the differences."""
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--kills", type=int, default=20)
     options.add_argument("--workers", type=int, default=2)
@@ -47,7 +47,7 @@ def main() -> None:
 
 
 def kill_at(file: Path, target: int, workers: int) -> None:
-    """Start the sweep and kill it, workers and all, a moment after it has so many examples."""
+    """Start the sweep, and kill it with its workers when it has a given number of examples."""
     process = start(file, workers)
     while finished(file) < target and process.poll() is None:
         time.sleep(0.02)
@@ -65,7 +65,7 @@ def start(file: Path, workers: int) -> subprocess.Popen[bytes]:
 
 
 def finished(file: Path) -> int:
-    """How many examples have an answer."""
+    """The number of answered examples."""
     if not file.is_file():
         return 0
     base = sqlite3.connect(file, timeout=60)
@@ -79,7 +79,7 @@ def finished(file: Path) -> int:
 
 
 def contents(file: Path) -> dict[tuple[str, str], object]:
-    """All that does not depend on the clock."""
+    """All answers, without the fields that depend on the clock."""
     with Store(file) as store:
         return {
             (trial.key, row.ask.example): (

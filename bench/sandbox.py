@@ -194,10 +194,10 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     sandbox = Sandbox(options.backend, allow_unsandboxed=True)
-    found = list(problems(options.data))
+    examples = list(problems(options.data))
     table = {"backend": sandbox.backend, "workers": options.workers}
-    table |= references(sandbox, found, options.workers)
-    table |= mutants(sandbox, found, options.mutants, options.workers)
+    table |= references(sandbox, examples, options.workers)
+    table |= mutants(sandbox, examples, options.mutants, options.workers)
     if options.json:
         print(json.dumps(table))
         return

@@ -1,4 +1,4 @@
-"""How long one waits: fresh processes of the command line, and the first token in a process.
+"""Start-up time: new processes of the command line, and the first token in a process.
 
     python -m bench.startup [--short] [--json FILE]
 
@@ -47,7 +47,7 @@ for _ in range(2):
 
 @dataclass(frozen=True)
 class Size:
-    """How often each is started."""
+    """Number of starts of each process."""
 
     rounds: int = 7
     warm: bool = True  # begin with a round that is not counted
@@ -58,7 +58,7 @@ SHORT = Size(rounds=3, warm=False)
 
 
 def seconds_of(arguments: tuple[str, ...]) -> float:
-    """From the start of a fresh process to its end."""
+    """Seconds from the start of a new process to its end."""
     begin = perf_counter()
     subprocess.run([sys.executable, *arguments], check=True, capture_output=True)
     return perf_counter() - begin
@@ -83,9 +83,9 @@ def run(short: bool = False, size: Size | None = None) -> list[Row]:
     size = size or (SHORT if short else Size())
     taken: Taken = {}
     for counted in [False] * size.warm + [True] * size.rounds:
-        found = {name: seconds_of(PROCESSES[name]) for name in size.processes} | inside()
+        round_seconds = {name: seconds_of(PROCESSES[name]) for name in size.processes} | inside()
         if counted:
-            for name, seconds in found.items():
+            for name, seconds in round_seconds.items():
                 taken.setdefault(name, []).append(seconds)
     floor = taken[FLOOR]
     return [

@@ -34,7 +34,7 @@ LAMS = ("0", "5")
 
 @dataclass(frozen=True)
 class Shape:
-    """Of a model."""
+    """Sizes of a model."""
 
     layers: int
     hidden: int
@@ -43,7 +43,7 @@ class Shape:
 
 @dataclass(frozen=True)
 class Size:
-    """What is decoded, by which models."""
+    """The decodes and the models."""
 
     shapes: tuple[Shape, ...] = (Shape(8, 512, 4096), Shape(8, 512), Shape(16, 1024))
     prompt: int = 64
@@ -121,7 +121,7 @@ def _round(model: Pretrained, size: Size, block: int | None) -> tuple[Taken, Tak
 
 
 def _head_share(model: Pretrained) -> float:
-    """Of the parameters that a forward multiplies by, which the embedding's are not."""
+    """The head's share of the parameters that a forward multiplies by (not the embedding)."""
     embedding = model.module.embed.weight.numel()
     return model.module.head.weight.numel() / (model.parameters - embedding)
 

@@ -80,17 +80,17 @@ def main() -> None:
     parser.add_argument("--large", action="store_true", help="512 x 512 with LLaDA's vocabulary")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
-    found = {"overhead": [], "size": []}
+    results = {"overhead": [], "size": []}
     print(f"{'rule':32} {'length':>6} {'seconds':>8} {'trace adds':>10}")
     for row in overhead(options.repeats):
-        found["overhead"].append(row)
+        results["overhead"].append(row)
         print(f"{row['rule']:32} {row['length']:6} {row['seconds']:8.3f} {row['overhead']:10.1%}")
     if options.large:
         row = size(llada_shaped(layers=1, hidden=64), "confidence | swd(5) | top(1)", 512)
-        found["size"].append(row)
+        results["size"].append(row)
         print(f"{row['length']} positions, {row['steps']} steps: {row['bytes'] / 1e6:.2f} MB")
     if options.json:
-        options.json.write_text(json.dumps(found, indent=1))
+        options.json.write_text(json.dumps(results, indent=1))
 
 
 if __name__ == "__main__":

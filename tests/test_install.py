@@ -26,7 +26,7 @@ from unmask.kernels import build
 pytest.importorskip("hatchling", reason="hatchling is not installed")
 
 PACKAGE = ROOT / "src" / "unmask"
-CORE = {"numpy", "safetensors", "tokenizers", "torch"}
+CORE = {"jinja2", "numpy", "safetensors", "tokenizers", "torch"}
 APART = ("unmask.integrations", "unmask.server")  # packages that need an extra to be imported
 LIBRARY = "unmask/kernels/_reduce.so"
 

@@ -77,9 +77,9 @@ DECODING = (
     ),
     Fault(
         "revoked-history-stays",
-        "decoding/rows.py",
-        "state.slot[cells] = -1",
-        "state.slot[cells] += 0",
+        "decoding/state.py",
+        '"commit_step", "slot", "anchor", "trail"',
+        '"commit_step", "anchor", "trail"',
         ("tests/rules",),
     ),
     Fault(

@@ -20,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -30,18 +30,18 @@ from tools.fault_table import FAULTS, Fault
 ROOT = Path(__file__).parent.parent
 PACKAGE = Path("src", "unmask")
 LEFT_OUT = (".git", ".venv*", ".hypothesis", ".*_cache", "__pycache__", "build", "dist")
-SECONDS = 3600  # a suite that takes longer hangs
+SECONDS = 3600  # a suite that takes longer counts as hanging
 _FAILED = re.compile(r"^(?:FAILED|ERROR) ([^\s\[]+)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the suite made of one fault."""
+    """The result of one fault."""
 
     name: str
     caught: bool
-    test: str  # that failed, without its parameters
-    near: bool  # among the tests that are nearest to the fault
+    test: str  # the test that failed, without its parameters
+    near: bool  # the test is among the nearest to the fault
     seconds: float
 
     def __str__(self) -> str:
@@ -56,7 +56,8 @@ class Copy:
     def __init__(self, tree: Path, folder: Path, python: str, workers: int) -> None:
         self.folder, self.python, self.workers = folder / "tree", python, workers
         shutil.copytree(tree, self.folder, ignore=shutil.ignore_patterns(*LEFT_OUT))
-        self._also_clean: set[str] = set()  # tests that fail without any fault
+        self.broken: set[str] = set()  # tests that fail without any fault
+        self._stamp = 10**9
 
     def run(self, fault: Fault, nearest: bool = False) -> Outcome:
         """Plant a fault, run the tests until one fails, and take the fault out again.
@@ -67,36 +68,33 @@ class Copy:
         clean = file.read_text(encoding="utf-8")
         begin = time.perf_counter()
         nearby = tuple(path for path in fault.tests if (self.folder / path).exists())
-        for near, tests in ((True, nearby), (False, ("tests",))):
-            if nearest and not near:
-                break
-            ignored = () if near else nearby
-            while True:
-                file.write_text(planted(clean, fault), encoding="utf-8")
-                failed = self._failing(tests, ignored)
-                file.write_text(clean, encoding="utf-8")
-                if failed is None:
-                    break
-                if failed == "hang" or self._failing((failed,)) is None:
-                    return Outcome(fault.name, True, failed, near, time.perf_counter() - begin)
-                self._also_clean.add(failed)
+        turns = [nearby[:1], nearby[1:], () if nearest else ("tests",)]
+        self._write(file, planted(clean, fault))
+        try:
+            for turn, tests in enumerate(turns):
+                failed = self.failing(tests, nearby if turn == 2 else nearby[:turn])
+                if failed:
+                    seconds = time.perf_counter() - begin
+                    return Outcome(fault.name, True, failed[0], turn < 2, seconds)
+        finally:
+            self._write(file, clean)
         return Outcome(fault.name, False, "", False, time.perf_counter() - begin)
 
-    def _failing(self, tests: Sequence[str], ignored: Sequence[str] = ()) -> str | None:
-        """The first test that fails; None where all pass."""
-        command = [self.python, "-m", "pytest", "-q", "-x", "-rfE", "-p", "no:cacheprovider"]
+    def failing(
+        self, tests: Sequence[str], ignored: Sequence[str] = (), every: bool = False
+    ) -> list[str]:
+        """The first of these tests that fails, or every one; none where all pass."""
+        if not tests:
+            return []
+        command = [self.python, "-m", "pytest", "-q", "-rfE", "-p", "no:cacheprovider"]
+        command += [] if every else ["-x"]
         command += ["-n", str(self.workers)] if self.workers > 1 and tests == ("tests",) else []
         command += [f"--ignore={path}" for path in ignored]
-        command += [f"--deselect={test}" for test in self._also_clean if test not in tests]
-        environment = {
-            **os.environ,
-            "PYTHONPATH": str(self.folder / "src"),
-            "PYTHONDONTWRITEBYTECODE": "1",  # two texts of one second and size are two programs
-        }
+        command += [f"--deselect={test}" for test in self.broken]
         process = subprocess.Popen(
             [*command, *tests],
             cwd=self.folder,
-            env=environment,
+            env={**os.environ, "PYTHONPATH": str(self.folder / "src")},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -107,15 +105,21 @@ class Copy:
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             process.communicate()
-            return "hang"
+            return ["hang"]
         if process.returncode in (0, 5):  # 5: nothing was collected
-            return None
-        failed = _FAILED.search(output)
-        return failed[1] if failed else f"pytest itself: {output.strip().splitlines()[-1]}"
+            return []
+        failed = list(dict.fromkeys(_FAILED.findall(output)))
+        return failed or [f"pytest itself: {output.strip().splitlines()[-1]}"]
+
+    def _write(self, file: Path, text: str) -> None:
+        """Each text with a time of its own: Python knows bytecode by the second and the size."""
+        file.write_text(text, encoding="utf-8")
+        self._stamp += 10
+        os.utime(file, (self._stamp, self._stamp))
 
 
 def planted(text: str, fault: Fault) -> str:
-    """The text with the fault in it; raises where the place is not found exactly once."""
+    """The text with the fault; raises unless the old text occurs exactly once."""
     count = text.count(fault.old)
     if count != 1:
         raise LookupError(
@@ -128,11 +132,11 @@ def planted(text: str, fault: Fault) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", help="faults to plant (default: all)")
-    parser.add_argument("--tree", type=Path, default=ROOT, help="what is copied (default: this)")
+    parser.add_argument("--tree", type=Path, default=ROOT, help="tree to copy (default: this one)")
     parser.add_argument("--table", type=Path, help="JSON list of faults instead of the built-in")
     parser.add_argument("--output", type=Path, help="append outcomes as JSON lines; resumes")
     parser.add_argument("--nearest", action="store_true", help="do not run the rest of the suite")
-    parser.add_argument("--workers", type=int, default=1, help="of the whole suite (default: 1)")
+    parser.add_argument("--workers", type=int, default=1, help="pytest workers (default: 1)")
     options = parser.parse_args()
     faults = FAULTS
     if options.table:
@@ -151,14 +155,34 @@ def main() -> int:
         for fault in wanted:
             if fault.name not in known:
                 known[fault.name] = copy.run(fault, options.nearest)
-                if options.output:
-                    with options.output.open("a", encoding="utf-8") as file:
-                        file.write(json.dumps(asdict(known[fault.name])) + "\n")
-            sys.stdout.write(f"{known[fault.name]}\n")
-            sys.stdout.flush()
+                _keep(options.output, known[fault.name])
+            _say(known[fault.name])
+        while more := copy.failing(_tests(known.values()), every=True):
+            copy.broken.update(more)
+            _say(f"{', '.join(more)}: also without a fault")
+            for fault in wanted:
+                if known[fault.name].test in more:
+                    known[fault.name] = copy.run(fault, options.nearest)
+                    _keep(options.output, known[fault.name])
+                    _say(known[fault.name])
     missed = sum(not known[fault.name].caught for fault in wanted)
-    sys.stdout.write(f"{len(wanted) - missed} of {len(wanted)} faults are caught\n")
+    _say(f"{len(wanted) - missed} of {len(wanted)} faults are caught")
     return missed
+
+
+def _tests(outcomes: Iterable[Outcome]) -> list[str]:
+    return sorted({outcome.test for outcome in outcomes if "::" in outcome.test})
+
+
+def _keep(file: Path | None, outcome: Outcome) -> None:
+    if file:
+        with file.open("a", encoding="utf-8") as stream:
+            stream.write(json.dumps(asdict(outcome)) + "\n")
+
+
+def _say(line: object) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":

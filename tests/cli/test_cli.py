@@ -108,7 +108,7 @@ def test_conformance_exits_1_on_a_failure(tmp_path, capsys):
 def test_conformance_of_a_missing_folder_is_one_line(capsys):
     assert main(["conformance", "nowhere"]) == 2
     assert capsys.readouterr().err == (
-        "unmask conformance: nowhere is not a folder; give the one with the golden cases\n"
+        "unmask conformance: nowhere is not a folder; give the folder of the golden cases\n"
     )
 
 

@@ -22,7 +22,7 @@ def test_eval_decodes_grades_and_tells(store, capsys):
     out = capsys.readouterr().out
     assert "confidence|top(1)" in out
     assert "100.0" in out
-    assert f"kept in {store}" in out
+    assert f"stored in {store}" in out
     with Store(store, create=False) as found:
         (trial,) = found.trials()
         assert len(found.rows(trial)) == 3
@@ -33,7 +33,7 @@ def test_eval_ends_with_where_time_and_memory_went(store, capsys, lam, has_kl):
     rule = f"confidence | swd({lam}) | top(1)"
     assert main(["eval", *SMALL, "--rule", rule, "--store", str(store)]) == 0
     lines = capsys.readouterr().out.splitlines()
-    head = lines.index("of one example, on average:") + 1
+    head = lines.index("averages per example:") + 1
     names = [name for name in lines[head].split("  ") if name]
     found = dict(zip(map(str.strip, names), lines[head + 1].split(), strict=True))
     model, decision, kl, total = (
@@ -98,7 +98,7 @@ def test_tuning_tells_its_choice(store, capsys):
         (["eval", *SMALL, "--rule", "confidence | top({1,2})"], "is a sweep of 2 rules; use"),
         (["eval", *SMALL, "--workers", "0"], "--workers must be >= 1, got 0"),
         (["eval", *SMALL, "--batch-size", "0"], "--batch-size must be >= 1, got 0"),
-        (["eval", *SMALL, "--block", "wide"], "--block takes full or numbers"),
+        (["eval", *SMALL, "--block", "wide"], "--block must be a whole number >= 1 or 'full'"),
         (["eval", *SMALL, "--block", "64"], "block 64 is larger than the answer of 16"),
         (["eval", "--task", "words", "--preset", "paper"], "unknown preset of words 'paper'"),
         (["sweep"], "a sweep needs a task"),
@@ -106,7 +106,7 @@ def test_tuning_tells_its_choice(store, capsys):
         (["sweep", "--task", "words"], "a sweep needs a rule"),
         (["sweep", *SMALL, "--rule", "top(1)"], "the rule has no score"),
         (["tune", "--task", "copy", "--lam", "x"], "--lam takes numbers separated by commas"),
-        (["tune", "--task", "copy", "--calibration", "0"], "it may take 1 to"),
+        (["tune", "--task", "copy", "--calibration", "0"], "must be from 1 to 199"),
         (["report", "nowhere.sqlite"], "nowhere.sqlite does not exist"),
     ],
 )

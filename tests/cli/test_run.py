@@ -162,7 +162,7 @@ def test_watch_prints_a_line_per_step_into_a_pipe(run):
         (["--input", "nowhere.jsonl"], "nowhere.jsonl cannot be read: No such file or directory"),
         (["--input", "x", "--watch"], "--watch shows a single prompt"),
         (["Hi", "--watch", "--json"], "give one of them"),
-        (["Hi", "--output", "x"], "--output is for the answers to --input"),
+        (["Hi", "--output", "x"], "--output needs --input"),
         (["Hi", "--infill", "--length", "3"], "takes no --length"),
         (["Hi", "--infill"], "the text holds no [MASK] to fill"),
         (["Hi", "--cache", "block"], "has full attention; the caches for it are"),

@@ -110,7 +110,7 @@ def test_an_answer_to_another_prompt_is_not_taken_for_this_one(run, in_file, tmp
     file = in_file({"prompt": "Goodbye"})
     code, _, err = run("--input", file, "--output", str(out))
     assert code == 2
-    assert f"{file}:1: {out} holds an answer with the id 1 to something else" in err
+    assert f"{file}:1: {out} holds an answer with the id 1 to another prompt" in err
 
 
 @pytest.mark.parametrize("text", ["notes\n", "notes", '{"a": 1}\n', '{"id": 1}\n'])
@@ -119,14 +119,14 @@ def test_a_file_of_something_else_is_left_alone(run, in_file, tmp_path, text):
     out.write_text(text)
     code, _, err = run("--input", in_file({"prompt": "Hello"}), "--output", str(out))
     assert code == 2
-    assert err == f"unmask run: {out}:1 is no answer of 'unmask run'; give another --output\n"
+    assert err == f"unmask run: {out}:1 is not an answer of 'unmask run'; give another --output\n"
     assert out.read_text() == text
 
 
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("{not json\n", "no JSON: "),
+        ("{not json\n", "not JSON: "),
         ("[1]\n", "a line must hold an object, got list"),
         ({"text": "a"}, "a line needs one of 'prompt', 'messages' and 'canvas', got only 'text'"),
         ({"prompt": "a", "canvas": "b"}, "got 'prompt' and 'canvas'"),
@@ -137,7 +137,7 @@ def test_a_file_of_something_else_is_left_alone(run, in_file, tmp_path, text):
         ({"canvas": "[MASK*0]"}, "[MASK*0]: write [MASK*N] with N from 1"),
         ({"canvas": f"[MASK*{'9' * 5000}]"}, "9999...999999]: write [MASK*N]"),
         ({"prompt": "a", "id": 1.5}, "the id must be a text or a whole number, got 1.5"),
-        ({"prompt": "a", "id": 1}, "the id 1 was given at"),
+        ({"prompt": "a", "id": 1}, "the id 1 is already used at"),
         ({"prompt": "a", "seed": -1}, "the seed must be a whole number >= 0, got -1"),
         ({"prompt": "a\ud800"}, "the text holds half a character"),
         ({"prompt": "<|mdm_mask|>"}, "already holds mask id 258"),
@@ -165,4 +165,4 @@ def test_masks_in_the_prompts_of_a_file_are_hinted_at_once(run, in_file):
     file = in_file({"prompt": "one [MASK]"}, {"prompt": "two [MASK]"}, {"canvas": "a [MASK]"})
     code, out, told = run("--input", file)
     assert (code, out.count("\n")) == (0, 3)
-    assert told.count("--infill") == 1
+    assert told.count("infill fills it") == 1

@@ -185,8 +185,9 @@ def test_fixed_tokens_behind_an_eos_are_never_overwritten(eos):
     assert result.canvas.tolist()[1] == EOS
 
 
-def test_every_end_token_ends_an_answer():
-    result = run(model([1, TURN, 2], [3.0, 2.0, 1.0], CHAT), "stop")
+@pytest.mark.parametrize("eos", ["stop", "fill"])
+def test_every_end_token_ends_an_answer_and_stays(eos):
+    result = run(model([1, TURN, 2], [3.0, 2.0, 1.0], CHAT), eos)
     assert result.ids == [1]
     assert result.answer.tolist() == [1, TURN, EOS]
 

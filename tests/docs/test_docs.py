@@ -32,7 +32,7 @@ def test_the_python_examples_run(page, tmp_path, capsys):
     program = "\n".join(e for e in examples if not re.match(r"# \w+\.py\n", e))
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", program],
-        env={**os.environ, "PYTHONPATH": on_path(tmp_path)},
+        env={**os.environ, "PYTHONPATH": on_path(tmp_path), "OMP_NUM_THREADS": "1"},
         cwd=ROOT,
         capture_output=True,
         text=True,

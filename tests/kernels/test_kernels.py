@@ -100,6 +100,17 @@ def test_the_check_finds_a_kernel_that_fails():
     assert check.disagreement(wrong, CPU) == "it fails on torch.float32: no such instruction"
 
 
+@pytest.mark.parametrize("name", ["native", "triton"])
+def test_a_kernel_that_can_be_loaded_is_right(name):
+    """Or the tests of that kernel would be skipped."""
+    try:
+        module = kernels._module(name)
+        device = module.prepare()
+    except Unavailable as reason:
+        pytest.skip(str(reason))
+    assert check.disagreement(module.reduce_rows, device) is None
+
+
 @pytest.mark.usefixtures("fresh")
 def test_a_wrong_kernel_does_not_serve(monkeypatch):
     def wrong(rows):

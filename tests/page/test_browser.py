@@ -63,7 +63,7 @@ def expected(moment, place):
         "confidence": shown(moment.confidence[place]),
         "margin": shown(moment.margin[place]),
         "entropy": f"{shown(moment.entropy[place])} nats",
-        "instability": "no history yet" if np.isnan(moved) else f"{shown(moved)} nats",
+        "instability": "no earlier step" if np.isnan(moved) else f"{shown(moved)} nats",
         "base": shown(base),
         "score": shown(moment.value[place]),
         "rank": f"{moment.rank[place] + 1} of {count}",

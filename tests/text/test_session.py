@@ -133,6 +133,7 @@ def test_the_block_of_a_block_causal_model_is_chosen_when_it_is_loaded(tmp_path)
         (lambda: Session(tokenizer=object()), "its own tokenizer"),
         (lambda: Session(torch.nn.Linear(1, 1)), "needs its tokenizer"),
         (lambda: Session().generate(PENS, dtype="float16"), "fixed when a session is made"),
+        (lambda: Session().infill("[MASK] pens", length=3), "takes no length"),
         (lambda: Session().generate(PENS, rule="confidnce | top(1)"), "did you mean 'confidence'"),
     ],
 )

@@ -12,34 +12,17 @@ from io import TextIOWrapper
 from typing import NoReturn
 
 from unmask import __version__
-from unmask.cli.importing import import_all
+from unmask.cli.options import import_all
 from unmask.errors import UnmaskError
 
 COMMANDS = (
-    "demo",
-    "run",
-    "replay",
-    "explain",
-    "figure",
-    "page",
-    "serve",
-    "eval",
-    "sweep",
-    "report",
-    "tune",
-    "lm-eval",
-    "score",
-    "export",
-    "tasks",
-    "models",
-    "rules",
-    "theory",
-    "conformance",
-)
+    "demo", "run", "replay", "explain", "figure", "page", "serve", "eval", "sweep", "report",
+    "tune", "lm-eval", "score", "export", "tasks", "models", "rules", "theory", "conformance",
+)  # fmt: skip
 
 
 class OneLineParser(argparse.ArgumentParser):
-    """Says what is wrong in one line, as every other error here."""
+    """A parser that prints its errors in one line, like all other errors."""
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: {message}; see '{self.prog} --help'\n")
@@ -50,7 +33,7 @@ def parser() -> argparse.ArgumentParser:
     top = OneLineParser(
         prog="unmask",
         description="Decoding rules for masked diffusion language models.",
-        epilog="'unmask COMMAND --help' tells more about a command.",
+        epilog="'unmask COMMAND --help' lists the options of a command.",
     )
     top.add_argument("--version", action="version", version=f"unmask {__version__}")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
@@ -60,10 +43,10 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; 0 if all is well, 1 if what was checked failed, 2 for a wrong call."""
+    """Run one command; returns 0, 1 if a check failed, or 2 for wrong arguments."""
     arguments = parser().parse_args(argv)
     warnings.showwarning = _show_warning
-    if isinstance(sys.stdout, TextIOWrapper):  # a terminal that cannot show a sign shows a ?
+    if isinstance(sys.stdout, TextIOWrapper):  # "?" for characters that a terminal cannot show
         sys.stdout.reconfigure(errors="replace")
     try:
         import_all(arguments)
@@ -76,7 +59,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130
-    except BrokenPipeError:  # the reader has gone, as with `| head`
+    except BrokenPipeError:  # the reader closed the pipe, as `| head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:  # a full disk, a closed file

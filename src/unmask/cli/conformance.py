@@ -1,4 +1,4 @@
-"""`unmask conformance`: golden cases of the original implementations against this build."""
+"""`unmask conformance`: compares this build with golden cases of the original decoders."""
 
 from __future__ import annotations
 
@@ -12,34 +12,35 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     command = subparsers.add_parser(
         "conformance",
         help="replay golden cases of the original decoders against this build",
-        description="Replays every golden case of a folder in float64 and float32, prints a table "
-        "by family, what differs knowingly and why, and in the last line 'N passed, M failed'. "
-        "Exits with 1 if a case failed.",
+        description="Replays every golden case of a folder in float64 and float32. Prints a table "
+        "by family, the known differences with their reasons, and 'N passed, M failed' as the "
+        "last line. Exits with 1 if a case failed.",
     )
-    command.add_argument("folder", type=Path, metavar="DIR", help="where the golden cases are")
-    command.add_argument(
+    option = command.add_argument
+    option("folder", type=Path, metavar="DIR", help="folder of golden cases")
+    option(
         "--dtype",
         choices=("float64", "float32", "both"),
         default="both",
-        help="the precision of the denoiser's logits (default: both)",
+        help="precision of the model's logits (default: both)",
     )
-    command.add_argument(
-        "--failures", type=int, default=10, metavar="N", help="how many failures to show (10)"
-    )
-    command.add_argument("--json", action="store_true", help="print every outcome as JSON")
+    option("--failures", type=int, default=10, metavar="N", help="show N failures (default: 10)")
+    option("--json", action="store_true", help="print every outcome as JSON")
     command.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Replay and report."""
+    """Replay the cases and print the report."""
     import torch
 
     from unmask.conformance import run as replay
     from unmask.errors import UnmaskError
 
     if not arguments.folder.is_dir():
-        raise UnmaskError(f"{arguments.folder} is not a folder; give the one with the golden cases")
-    torch.set_num_threads(1)  # the toy models are far too small for more
+        raise UnmaskError(
+            f"{arguments.folder} is not a folder; give the folder of the golden cases"
+        )
+    torch.set_num_threads(1)  # the toy models are too small for more threads
     names = ("float64", "float32") if arguments.dtype == "both" else (arguments.dtype,)
     report = replay(arguments.folder, [getattr(torch, name) for name in names])
     if arguments.json:

@@ -8,7 +8,7 @@ import shutil
 import sys
 from typing import TYPE_CHECKING
 
-from unmask.cli.importing import add_import
+from unmask.cli.options import add_import
 
 if TYPE_CHECKING:
     from unmask.trace import Trace
@@ -36,13 +36,9 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
 
 def add_place(command: argparse.ArgumentParser, required: bool = False) -> None:
     """Add the options that choose a position."""
-    which = command.add_mutually_exclusive_group(required=required)
-    which.add_argument(
-        "--position", type=int, metavar="N", help="a position, counted from 0 with the prompt"
-    )
-    which.add_argument(
-        "--token", metavar="WORD", help="the first position whose final token is this word"
-    )
+    option = command.add_mutually_exclusive_group(required=required).add_argument
+    option("--position", type=int, metavar="N", help="a position, counted from 0 with the prompt")
+    option("--token", metavar="WORD", help="the first position whose final token is this word")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from unmask.cli.explain import add_place
-from unmask.cli.importing import add_import
+from unmask.cli.options import add_import
 
 
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -20,15 +20,12 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         "unmask[plot].",
         epilog="example: unmask figure eb.trace swd.trace --position 30 -o figure.svg",
     )
-    command.add_argument("trace", metavar="TRACE", help="a file written by 'unmask run --trace'")
-    command.add_argument(
-        "second", nargs="?", metavar="TRACE2", help="a second trace of the same prompt"
-    )
+    option = command.add_argument
+    option("trace", metavar="TRACE", help="a file written by 'unmask run --trace'")
+    option("second", nargs="?", metavar="TRACE2", help="a second trace of the same prompt")
     add_import(command)
     add_place(command, required=True)
-    command.add_argument(
-        "-o", "--output", metavar="FILE", help=".svg, .png or .pdf file (default: TRACE-N.svg)"
-    )
+    option("-o", "--output", metavar="FILE", help=".svg, .png or .pdf file (default: TRACE-N.svg)")
     command.set_defaults(run=run)
 
 

@@ -1,4 +1,4 @@
-"""Options that `eval`, `sweep` and `tune` share, and what they do with them."""
+"""Options and progress display of `eval`, `sweep` and `tune`."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from unmask.embedded import NAME
 from unmask.errors import LabError
 
 if TYPE_CHECKING:
@@ -16,83 +17,87 @@ if TYPE_CHECKING:
     from unmask.lab.sweep.run_options import ProgressListener, RunOptions
 
 STORE = Path("unmask-lab.sqlite")
+MODEL_HELP = "checkpoint folder or hub id"
+PRESET_HELP = "prompt preset; 'unmask tasks TASK' lists them (default: paper, else the first)"
+UNSANDBOXED_HELP = "run generated code even if this machine has no sandbox"
+
+
+def add_task(command: argparse.ArgumentParser) -> None:
+    """Add the options that choose one task and one model."""
+    option = command.add_argument
+    option("--task", required=True, metavar="NAME", help="task; 'unmask tasks' lists them")
+    option("--model", default=NAME, metavar="PATH", help=f"{MODEL_HELP} (default: {NAME})")
+    option("--preset", metavar="NAME", help=PRESET_HELP)
 
 
 def add_running(group: argparse._ArgumentGroup) -> None:
-    """How to run: nothing here changes a result."""
-    group.add_argument(
-        "--store", type=Path, default=STORE, metavar="FILE",
-        help=f"where every finished example is kept; the same command goes on ({STORE})",
-    )  # fmt: skip
-    group.add_argument(
-        "--data", type=Path, metavar="DIR", help="folder of the benchmarks' JSON lines (the hub)"
-    )
-    group.add_argument("--batch-size", type=int, default=8, metavar="N", help="rows at once (8)")
-    group.add_argument(
-        "--workers", type=int, metavar="N", help="processes; on the CPU one per core is best (1)"
-    )
-    group.add_argument(
-        "--device", metavar="NAMES", help="a worker on each: cuda:0,cuda:1 (cuda, else cpu)"
-    )
-    group.add_argument(
-        "--allow-unsandboxed", action="store_true",
-        help="run generated code though no sandbox is at hand",
-    )  # fmt: skip
+    """Add options that do not change results."""
+    option = group.add_argument
+    keep = f"store finished examples here and continue from them (default: {STORE})"
+    option("--store", type=Path, default=STORE, metavar="FILE", help=keep)
+    option("--data", type=Path, metavar="DIR", help="folder of benchmark files (default: the hub)")
+    option("--batch-size", type=int, default=8, metavar="N", help="rows per batch (default: 8)")
+    workers = "processes; on a CPU, one per core is fastest (default: 1; with --ray one per device)"
+    option("--workers", type=int, metavar="N", help=workers)
+    devices = "start a worker on each of these devices (default: cuda if there is one, else cpu)"
+    option("--device", metavar="NAME,...", help=devices)
+    option("--allow-unsandboxed", action="store_true", help=UNSANDBOXED_HELP)
 
 
 def add_cluster(group: argparse._ArgumentGroup) -> None:
-    """Where to run, if not here alone."""
+    """Add the option that runs on a Ray cluster."""
     group.add_argument(
         "--ray", nargs="?", const="", metavar="ADDRESS",
-        help="on a Ray cluster, --workers processes (one per GPU or CPU): HOST:PORT, auto (the one "
-        "of this machine), or nothing (RAY_ADDRESS, else one of its own)",
+        help="run on the Ray cluster at HOST:PORT, or auto for this machine's cluster; without "
+        "ADDRESS, on RAY_ADDRESS or a new cluster",
     )  # fmt: skip
 
 
 def options_of(arguments: argparse.Namespace) -> RunOptions:
-    """Checked."""
-    import torch
-
+    """The options of a run, checked."""
     from unmask.lab.sweep.run_options import RunOptions
-    from unmask.models.load import usable_device
 
     for name in ("batch_size", "workers"):
         value = getattr(arguments, name)
         if value is not None and value < 1:
             raise LabError(f"--{name.replace('_', '-')} must be >= 1, got {value}")
-    if getattr(arguments, "ray", None) is not None:
-        return _on_cluster(arguments)
-    if arguments.device is None:
-        names = ["cuda" if torch.cuda.is_available() else "cpu"]
+    cluster, devices = None, tuple[str, ...]()
+    if getattr(arguments, "ray", None) is None:
+        devices = _devices(arguments)
     else:
-        names = [name.strip() for name in arguments.device.split(",")]
+        from unmask.lab.ray.join import Cluster, address_of
+
+        cluster = Cluster(address_of(arguments.ray), arguments.workers, arguments.device)
+    return RunOptions(
+        arguments.store,
+        devices,
+        arguments.batch_size,
+        arguments.data,
+        getattr(arguments, "trace", None),
+        cluster,
+        tuple(arguments.imports),
+    )
+
+
+def _devices(arguments: argparse.Namespace) -> tuple[str, ...]:
+    """The device of each worker."""
+    import torch
+
+    from unmask.models.load import usable_device
+
+    text = arguments.device
+    if text is None:
+        text = "cuda" if torch.cuda.is_available() else "cpu"
+    names = [name.strip() for name in text.split(",")]
     for name in names:
         usable_device(name)
-    if arguments.workers is not None:
-        if len(names) > 1:
-            raise LabError("--workers multiplies one --device; several devices have a worker each")
-        names = names * arguments.workers
-    traces = getattr(arguments, "trace", None)
-    imports = tuple(arguments.imports)
-    return RunOptions(
-        arguments.store, tuple(names), arguments.batch_size, arguments.data, traces, None, imports
-    )
-
-
-def _on_cluster(arguments: argparse.Namespace) -> RunOptions:
-    from unmask.lab.ray.join import Cluster, address_of
-    from unmask.lab.sweep.run_options import RunOptions
-
-    cluster = Cluster(address_of(arguments.ray), arguments.workers, arguments.device)
-    traces = getattr(arguments, "trace", None)
-    imports = tuple(arguments.imports)
-    return RunOptions(
-        arguments.store, (), arguments.batch_size, arguments.data, traces, cluster, imports
-    )
+    if arguments.workers is not None and len(names) > 1:
+        raise LabError("--workers needs a single --device; with several, each has one worker")
+    return tuple(names * (arguments.workers or 1))
 
 
 class Quiet:
-    """Progress where nobody looks: a line per trial on stderr."""
+    """Progress for logs: a line per finished trial on stderr."""
 
     def __init__(self) -> None:
         self.left: dict[str, int] = {}
@@ -108,7 +113,7 @@ class Quiet:
 
 
 class Bars:
-    """A bar for the sweep and one for the trial that moves, with the time that is left."""
+    """Progress bars for the sweep and for its running trials, with the remaining time."""
 
     def __init__(self, bars: Any) -> None:
         self.bars, self.total, self.done_so_far = bars, 0, 0
@@ -141,7 +146,7 @@ def title_of(work: Work) -> str:
 
 @contextmanager
 def progress() -> Iterator[ProgressListener]:
-    """Bars in a terminal that has them, else a line per trial."""
+    """Progress bars in a terminal if rich is installed, else a line per trial."""
     if not sys.stderr.isatty():
         yield Quiet()
         return

@@ -1,4 +1,4 @@
-"""`unmask models`: the families that can be loaded, or what a folder would be loaded as."""
+"""`unmask models`: lists the model families, or describes a checkpoint folder."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from unmask.models.architecture import Architecture
 
-# The least that every family's config must say, to ask a family how it attends by default.
+# The smallest config that every family reads, to get its default attention.
 _SMALLEST = {
     "vocab_size": 2,
     "rope_theta": 10000.0,
@@ -27,28 +27,27 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     """Register the command."""
     command = subparsers.add_parser(
         "models",
-        help="list the model families, or tell what a checkpoint folder would be loaded as",
-        description="Without PATH: the families of checkpoints that can be loaded. With PATH: "
-        "what that folder would be loaded as, read from its config, its tokenizer and the headers "
-        "of its weights; the weights themselves are not read.",
+        help="list the model families, or describe a checkpoint folder",
+        description="Without PATH: lists the families that can be loaded. With PATH: describes the "
+        "model in a folder, from its config, its tokenizer and the headers of its weights. It "
+        "does not load the weights.",
     )
-    command.add_argument(
-        "path", nargs="?", metavar="PATH", help="the folder of a checkpoint, or embedded"
-    )
-    command.add_argument("--mask-id", type=int, metavar="ID", help="as for 'unmask run'")
-    command.add_argument("--json", action="store_true", help="print JSON")
+    option = command.add_argument
+    option("path", nargs="?", metavar="PATH", help="checkpoint folder, or embedded")
+    option("--mask-id", type=int, metavar="ID", help="id of the mask token (default: the folder's)")
+    option("--json", action="store_true", help="print JSON")
     command.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """List the families or describe a folder."""
     if arguments.path is None:
-        found: Any = list(_families())
-        lines = _families_as_text(found)
+        record: Any = list(_families())
+        lines = _families_as_text(record)
     else:
-        found = _described(arguments.path, arguments.mask_id)
-        lines = _described_as_text(found)
-    print(json.dumps(found, indent=2) if arguments.json else "\n".join(lines))
+        record = _described(arguments.path, arguments.mask_id)
+        lines = _described_as_text(record)
+    print(json.dumps(record, indent=2) if arguments.json else "\n".join(lines))
     return 0
 
 
@@ -77,7 +76,7 @@ def _attention(arch: Architecture) -> dict[str, Any]:
 
 
 def _families_as_text(families: list[dict[str, Any]]) -> Iterator[str]:
-    yield "Families of checkpoints; 'unmask models PATH' tells more about a folder."
+    yield "Families of checkpoints; 'unmask models PATH' describes a folder."
     for family in families:
         yield f"\n{family['family']}"
         yield f"  architectures  {', '.join(family['architectures'])}"
@@ -88,11 +87,11 @@ def _families_as_text(families: list[dict[str, Any]]) -> Iterator[str]:
         yield f"  mask id        {family['mask_id']} where neither config nor tokenizer names one"
 
 
-def _attention_in_words(found: dict[str, Any], when: str = "") -> str:
-    words = str(found["attention"])
-    if found["block"] is not None:
-        words += f" in blocks of {found['block']}{when}"
-    return words + (", the output at i - 1 predicts token i" if found["shift"] else "")
+def _attention_in_words(record: dict[str, Any], when: str = "") -> str:
+    words = str(record["attention"])
+    if record["block"] is not None:
+        words += f" in blocks of {record['block']}{when}"
+    return words + (", the output at i - 1 predicts token i" if record["shift"] else "")
 
 
 def _described(path: str, mask_id: int | None) -> dict[str, Any]:
@@ -129,27 +128,27 @@ def _described(path: str, mask_id: int | None) -> dict[str, Any]:
     }
 
 
-def _described_as_text(found: dict[str, Any]) -> Iterator[str]:
-    files, memory = found["files"], found["memory"]
-    stops = zip(found["stop_ids"], found["stop_tokens"], strict=True)
+def _described_as_text(record: dict[str, Any]) -> Iterator[str]:
+    files, memory, origin = record["files"], record["memory"], _ORIGINS[record["mask_from"]]
+    stops = zip(record["stop_ids"], record["stop_tokens"], strict=True)
     rows = {
-        "folder": found["folder"],
-        "family": found["family"],
-        "layers": f"{found['layers']}, hidden size {found['hidden']}",
-        "heads": f"{found['heads']}, {found['kv_heads']} for keys and values",
-        "experts": f"{found['experts']}, {found['experts_per_token']} for each token",
-        "attention": _attention_in_words(found),
-        "vocabulary": f"{found['vocab_size']:,} rows, {found['tokenizer_size']:,} of them tokens",
-        "parameters": _parameters_in_words(found),
-        "stored": f"{', '.join(found['dtypes'])}; {_size(found['size'])} in {_files(files)}",
+        "folder": record["folder"],
+        "family": record["family"],
+        "layers": f"{record['layers']}, hidden size {record['hidden']}",
+        "heads": f"{record['heads']}, {record['kv_heads']} for keys and values",
+        "experts": f"{record['experts']}, {record['experts_per_token']} for each token",
+        "attention": _attention_in_words(record),
+        "vocabulary": f"{record['vocab_size']:,} rows, {record['tokenizer_size']:,} of them tokens",
+        "parameters": _parameters_in_words(record),
+        "stored": f"{', '.join(record['dtypes'])}; {_size(record['size'])} in {_files(files)}",
         "memory": f"{_size(memory['bfloat16'])} in bfloat16, {_size(memory['float32'])} in float32",
-        "mask": f"{found['mask_id']} {found['mask_token']} (from {_ORIGINS[found['mask_from']]})",
-        "EOS": f"{found['eos_id']}; these end a text: "
+        "mask": f"{record['mask_id']} {record['mask_token']} (from {origin})",
+        "EOS": f"{record['eos_id']}; these end a text: "
         + ", ".join(f"{number} {token}" for number, token in stops),
-        "tokenizer": f"{found['tokenizer']}, "
-        + ("with a chat template" if found["chat_template"] else "no chat template"),
+        "tokenizer": f"{record['tokenizer']}, "
+        + ("with a chat template" if record["chat_template"] else "no chat template"),
     }
-    if found["experts"] is None:
+    if record["experts"] is None:
         del rows["experts"]
     for name, value in rows.items():
         yield f"{name:<11} {value}"
@@ -163,8 +162,8 @@ _ORIGINS = {
 }
 
 
-def _parameters_in_words(found: dict[str, Any]) -> str:
-    total, active = found["parameters"], found["active_parameters"]
+def _parameters_in_words(record: dict[str, Any]) -> str:
+    total, active = record["parameters"], record["active_parameters"]
     return f"{total:,}" + (f", {active:,} for each token" if active != total else "")
 
 

@@ -1,16 +1,23 @@
-"""Decoding options on the command line: one argument for each field of DecodingOptions."""
+"""Options that several commands share, their checks, and a count on the terminal."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Mapping
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from unmask.decoding.options import OPTIONS, DecodingOptions, Option
+from unmask.errors import RequestError
 
 MODEL = ("dtype", "mask_id", "cache", "guidance")
 DECODING = tuple(name for name in OPTIONS if name not in MODEL)
-PRESET = dict.fromkeys(("length", "block", "eos", "temperature", "top_p"), "the preset's")
+PRESET = {
+    **dict.fromkeys(("length", "eos", "temperature", "top_p"), "the preset's"),
+    "block": "the model's, else the preset's; a recipe's block is not used",
+}
 
 
 def add_options(
@@ -26,7 +33,8 @@ def add_options(
     for name in names:
         option = OPTIONS[name]
         default = (defaults or {}).get(name, option.default)
-        help_text = f"{option.help} (default: {default})"
+        words = f" ({', '.join(option.words)})" if several and name in ("cache", "dtype") else ""
+        help_text = f"{option.help}{words} (default: {default})"
         flag = f"--{name.replace('_', '-')}"
         if several and name == "rule":
             group.add_argument(flag, action="append", metavar="RULE", help=help_text)
@@ -68,3 +76,45 @@ def _texts(arguments: argparse.Namespace) -> list[tuple[str, Option, Any]]:
 
 def _parse(name: str, option: Option, text: str) -> Any:
     return option.parse(f"--{name.replace('_', '-')}", text)
+
+
+def add_import(group: argparse._ActionsContainer) -> None:
+    """Add the option; `main` imports the modules before the command runs."""
+    group.add_argument(
+        "--import", dest="imports", action="append", default=[], metavar="FILE",
+        help="run a Python file, or import a module, that registers rule parts; may be repeated",
+    )  # fmt: skip
+
+
+def import_all(arguments: argparse.Namespace) -> None:
+    """Import the named files and modules in order, and make the paths of files absolute."""
+    names: list[str] = getattr(arguments, "imports", [])
+    if names:
+        from unmask.rules.plugins import import_parts, is_file
+
+        for name in names:
+            import_parts(name)
+        arguments.imports = [str(Path(n).resolve()) if is_file(n) else n for n in names]
+
+
+def refuse(wrong: Mapping[str, bool]) -> None:
+    """Raise the first message whose condition holds."""
+    for message, holds in wrong.items():
+        if holds:
+            raise RequestError(message)
+
+
+@contextmanager
+def shown_count(total: int) -> Iterator[Callable[[int], None]]:
+    """Shows a count on stderr if it is a terminal."""
+    shown = sys.stderr.isatty()
+
+    def show(done: int) -> None:
+        if shown:
+            print(f"\r{done}/{total}", end="", file=sys.stderr, flush=True)
+
+    try:
+        yield show
+    finally:
+        if shown:
+            print(file=sys.stderr)

@@ -9,7 +9,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from unmask.cli.importing import add_import
+from unmask.cli.options import add_import
 from unmask.errors import RequestError
 
 if TYPE_CHECKING:
@@ -29,22 +29,15 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         epilog="""examples: unmask replay a.trace; unmask replay a.trace --branch 3
         --rule "confidence | eb(0.1)" -o b.trace""",
     )
-    command.add_argument(
-        "trace", type=Path, metavar="TRACE", help="a file written by 'unmask run --trace'"
-    )
-    command.add_argument(
-        "--branch", type=int, metavar="T", help="repeat the first T steps, then use --rule"
-    )
-    command.add_argument("--rule", metavar="RULE", help="the rule that decides after --branch")
+    option = command.add_argument
+    option("trace", type=Path, metavar="TRACE", help="a file written by 'unmask run --trace'")
+    option("--branch", type=int, metavar="T", help="repeat the first T steps, then use --rule")
+    option("--rule", metavar="RULE", help="the rule that decides after --branch")
     add_import(command)
-    command.add_argument(
-        "-o", "--output", type=Path, metavar="FILE", help="write the new trace to FILE"
-    )
-    command.add_argument(
-        "--model", metavar="PATH", help="folder or name of the model (default: as in the trace)"
-    )
-    command.add_argument("--device", metavar="NAME", help="torch device (default: as in the trace)")
-    command.add_argument("--json", action="store_true", help="print JSON")
+    option("-o", "--output", type=Path, metavar="FILE", help="write the new trace to FILE")
+    option("--model", metavar="PATH", help="folder or name of the model (default: as in the trace)")
+    option("--device", metavar="NAME", help="torch device (default: as in the trace)")
+    option("--json", action="store_true", help="print JSON")
     command.set_defaults(run=run)
 
 

@@ -11,19 +11,16 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     command = subparsers.add_parser(
         "report",
         help="write tables, plots and paired comparisons of a store of results",
-        description="Reads the results of `unmask eval` and `unmask sweep` and writes report.md, "
+        description="Reads the results of 'unmask eval' and 'unmask sweep' and writes report.md, "
         "report.json and report.html, with the plots beside them. A report says what was run, "
         "where SWD helps and where it loses, and has tables like the paper's with the paper's "
         "figures, AUP, time and memory. It lists trials that cannot be compared. Plots need "
         "unmask[plot].",
     )
-    command.add_argument(
-        "store", type=Path, metavar="STORE", help="a file of results, such as unmask-lab.sqlite"
-    )
-    command.add_argument(
-        "--output", type=Path, metavar="FOLDER", help="folder to write (default: STORE-report)"
-    )
-    command.add_argument(
+    option = command.add_argument
+    option("store", type=Path, metavar="STORE", help="a file of results, such as unmask-lab.sqlite")
+    option("--output", type=Path, metavar="FOLDER", help="folder to write (default: STORE-report)")
+    option(
         "--baseline", metavar="RULE",
         help="compare every rule with this one (default: each SWD rule with itself at lam 0)",
     )  # fmt: skip

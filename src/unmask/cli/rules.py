@@ -7,7 +7,7 @@ import json
 import textwrap
 from collections.abc import Iterator
 
-from unmask.cli.importing import add_import
+from unmask.cli.options import add_import
 
 STAGE_TITLES = {
     "logits": "Logit stage (before the score)",
@@ -25,15 +25,14 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         "rules",
         help="list every part of the rule notation, or explain one rule in words",
         description="Without RULE, lists every part with its formula, source and defaults, and the "
-        "named recipes. With RULE, explains in words what the rule does in each step; a RULE with "
-        "braces is a sweep, and all of its rules are explained.",
+        "named recipes. With RULE, explains in words what the rule does in each step. A RULE with "
+        "braces stands for several rules; it explains each of them.",
         epilog="example: unmask rules 'confidence | swd(5) | eb(0.1)'",
     )
-    command.add_argument(
-        "rule", nargs="?", metavar="RULE", help="a rule, a sweep or the name of a recipe"
-    )
+    option = command.add_argument
+    option("rule", nargs="?", metavar="RULE", help="rule, rule with braces, or name of a recipe")
     add_import(command)
-    command.add_argument("--json", action="store_true", help="print JSON")
+    option("--json", action="store_true", help="print JSON")
     command.set_defaults(run=run)
 
 

@@ -1,25 +1,32 @@
-"""`unmask run`: a prompt, or a file of them, through a model."""
+"""`unmask run`: answers a prompt, or a file of prompts."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
 from unmask import __version__
-from unmask.cli.importing import add_import
-from unmask.cli.options import DECODING, MODEL, add_options, read_options
+from unmask.cli.options import (
+    DECODING,
+    MODEL,
+    add_import,
+    add_options,
+    read_options,
+    refuse,
+    shown_count,
+)
 from unmask.embedded import NAME
 from unmask.errors import RequestError
 
 if TYPE_CHECKING:
     from unmask.decoding.request import Request
     from unmask.text.answers import Answer
-    from unmask.text.jsonl import AnswerFile, Line
+    from unmask.text.jsonl import Line
     from unmask.text.prompts import PromptFormat
     from unmask.text.session import Session
     from unmask.trace.recording.files import Traces
@@ -31,15 +38,17 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         "run",
         help="continue a prompt, fill the masks of a text, or answer a file of prompts",
         description="Prints the text on stdout and its cost on stderr. Without PROMPT, or with -, "
-        "the prompt is read from stdin. With --input it answers a file of JSON lines, batched; an "
-        "interrupted run goes on where it was when it is called again.",
+        "the prompt is read from stdin. With --input it answers a file of JSON lines; after an "
+        "interruption, the same command continues.",
         epilog="""examples: unmask run "Ann has 12 pens. She buys 3, then
         loses 5. How many now?" --watch; unmask run "2 + 2 =" --model FOLDER --rule swd-block32;
         unmask run --model FOLDER --input in.jsonl --output out.jsonl; a line of in.jsonl is
-        {"prompt": "..."}, {"messages": [...]} or {"canvas": "text with [MASK*8]"}, with an "id"
-        and a "seed" of its own if you like""",
+        {"prompt": "..."}, {"messages": [...]} or {"canvas": "text with [MASK*8]"}, and may have
+        an "id" and a "seed" """,
     )
-    command.add_argument("prompt", nargs="?", metavar="PROMPT", help="the prompt; - reads stdin")
+    command.add_argument(
+        "prompt", nargs="?", metavar="PROMPT", help="prompt; - reads it from stdin (default: -)"
+    )
     add_model(command.add_argument_group("model"))
     add_decoding(command.add_argument_group("decoding"))
     _add_prompt(command.add_argument_group("prompt"))
@@ -49,14 +58,15 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
 
 def add_model(group: argparse._ArgumentGroup) -> None:
     """Add the options that say which model to load, for `run` and `serve`."""
-    group.add_argument(
+    option = group.add_argument
+    option(
         "--model",
         default=NAME,
         metavar="PATH",
         help="checkpoint folder or hub id (default: embedded, the model inside the package)",
     )
-    group.add_argument(
-        "--device", metavar="NAME", help="device (default: cuda if there is one, else cpu)"
+    option(
+        "--device", metavar="NAME", help="torch device (default: cuda if there is one, else cpu)"
     )
     add_options(group, MODEL)
 
@@ -70,28 +80,31 @@ def add_decoding(group: argparse._ArgumentGroup) -> None:
 def _add_prompt(group: argparse._ArgumentGroup) -> None:
     form = group.add_mutually_exclusive_group()
     form.add_argument(
-        "--chat", action="store_const", const=True, help="use the chat template (if there is one)"
+        "--chat",
+        action="store_const",
+        const=True,
+        help="use the chat template (default: if it exists)",
     )
     form.add_argument(
-        "--raw", dest="chat", action="store_const", const=False, help="take the prompt as it is"
+        "--raw", dest="chat", action="store_const", const=False, help="use no chat template"
     )
-    group.add_argument("--system", metavar="TEXT", help="the system message of the chat")
-    group.add_argument(
-        "--infill", action="store_true", help="fill [MASK], or [MASK*8], wherever the prompt has it"
-    )
+    option = group.add_argument
+    option("--system", metavar="TEXT", help="system message of the chat")
+    option("--infill", action="store_true", help="fill each [MASK], or [MASK*8], in the prompt")
 
 
 def _add_output(group: argparse._ArgumentGroup) -> None:
-    group.add_argument("--json", action="store_true", help="print JSON")
-    group.add_argument("--watch", action="store_true", help="show the canvas after each step")
-    group.add_argument(
+    option = group.add_argument
+    option("--json", action="store_true", help="print JSON")
+    option("--watch", action="store_true", help="show the canvas after each step")
+    option(
         "--trace",
         metavar="FILE",
-        help="write every step here, for replay, explain, figure and page; with --input a folder",
+        help="write every step to this file (with --input: folder); see explain, page, replay",
     )
-    group.add_argument("--input", metavar="FILE", help="JSON lines; - reads stdin")
-    group.add_argument("--output", metavar="FILE", help="append the answers here (stdout)")
-    group.add_argument("--batch-size", type=int, default=8, metavar="N", help="rows at once (8)")
+    option("--input", metavar="FILE", help="answer these JSON lines; - reads stdin")
+    option("--output", metavar="FILE", help="append answers to this file (default: stdout)")
+    option("--batch-size", type=int, default=8, metavar="N", help="rows per batch (default: 8)")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -110,40 +123,36 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _check(arguments: argparse.Namespace) -> None:
-    """Options that contradict each other."""
+    """Raise if two options contradict each other."""
     many = arguments.input is not None
     wrong = {
         "--input and PROMPT are given; give one of them": many and arguments.prompt is not None,
         "--watch shows a single prompt, not an --input file": many and arguments.watch,
-        "--output is for the answers to --input; to keep a single one, redirect stdout": (
+        "--output needs --input; redirect stdout to keep a single answer": (
             not many and arguments.output is not None
         ),
-        "--output must name a file, so that an interrupted run can go on": (
+        "--output must name a file, so that an interrupted run can continue": (
             str(arguments.output) == "-"
         ),
-        "--watch draws for people and --json prints for programs; give one of them": (
-            arguments.watch and arguments.json
-        ),
-        "--infill writes where the masks are, so it takes no --length": (
+        "--watch and --json are given; give one of them": (arguments.watch and arguments.json),
+        "--infill fills the given masks, so it takes no --length": (
             arguments.infill and arguments.length is not None
         ),
         f"--batch-size must be >= 1, got {arguments.batch_size}": arguments.batch_size < 1,
     }
-    for message, holds in wrong.items():
-        if holds:
-            raise RequestError(message)
+    refuse(wrong)
 
 
-def _prompt(given: str | None) -> str:
-    """The prompt itself, or all of stdin but its last line break."""
-    if given not in (None, "-"):
-        return str(given)
-    if given is None and sys.stdin.isatty():
+def _prompt(text: str | None) -> str:
+    """The prompt, or stdin without its last line break."""
+    if text not in (None, "-"):
+        return str(text)
+    if text is None and sys.stdin.isatty():
         raise RequestError("no prompt; give one, pipe one in, or name a file with --input")
     try:
         return sys.stdin.read().removesuffix("\n")
     except UnicodeDecodeError as error:
-        raise RequestError(f"stdin is no UTF-8 text: {error}") from None
+        raise RequestError(f"stdin is not UTF-8 text: {error}") from None
 
 
 def _one(session: Session, form: PromptFormat, text: str, arguments: argparse.Namespace) -> None:
@@ -167,7 +176,7 @@ def _one(session: Session, form: PromptFormat, text: str, arguments: argparse.Na
 
 
 def _record(session: Session, form: PromptFormat, answer: Answer, seed: int) -> dict[str, Any]:
-    """An answer with all that it came from, for JSON."""
+    """An answer with its seed, model and settings, for JSON."""
     return {
         **answer.record(),
         "seed": seed,
@@ -188,7 +197,7 @@ def _summary(answer: Answer) -> str:
         f"{seconds.total:.2f} s: model {seconds.model:.2f}, decision {seconds.decision:.2f}",
     ]
     if answer.kl_error:
-        parts.append(f"sparse history: a KL was too low by {answer.kl_error:.2g} at the most")
+        parts.append(f"sparse history: a KL was too low by at most {answer.kl_error:.2g}")
     if answer.cut_off:
         parts.append(f"cut off: no EOS within {answer.written} tokens")
     return "; ".join(parts)
@@ -204,7 +213,8 @@ def _many(session: Session, form: PromptFormat, arguments: argparse.Namespace) -
     requests = [_request(session, line) for line in lines]
     missing = list(output.unanswered(lines) if output else range(len(lines)))
     done, todo = len(lines) - len(missing), [requests[number] for number in missing]
-    with _stream(output) as stream, _progress(len(lines)) as progress:
+    stdout = nullcontext(sys.stdout.buffer)
+    with output.open() if output else stdout as stream, shown_count(len(lines)) as progress:
         progress(done)
         if not todo:
             return
@@ -264,28 +274,3 @@ def _request(session: Session, line: Line) -> Request:
         return session.request(line.prompt)
     except RequestError as error:
         raise RequestError(f"{line.place}: {error}") from None
-
-
-@contextmanager
-def _stream(output: AnswerFile | None) -> Iterator[BinaryIO]:
-    if output is None:
-        yield sys.stdout.buffer
-        return
-    with output.open() as stream:
-        yield stream
-
-
-@contextmanager
-def _progress(total: int) -> Iterator[Callable[[int], None]]:
-    """Counts on stderr where that is a terminal."""
-    seen = sys.stderr.isatty()
-
-    def show(done: int) -> None:
-        if seen:
-            print(f"\r{done}/{total}", end="", file=sys.stderr, flush=True)
-
-    try:
-        yield show
-    finally:
-        if seen:
-            print(file=sys.stderr)

@@ -1,13 +1,15 @@
-"""`unmask score`: texts that were generated elsewhere, graded."""
+"""`unmask score`: grades texts that another program generated."""
 
 from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from unmask.cli.lab_options import UNSANDBOXED_HELP
+from unmask.cli.options import shown_count
 
 if TYPE_CHECKING:
     from unmask.lab.benchmarks import Benchmark
@@ -20,51 +22,37 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     """Register the command."""
     command = subparsers.add_parser(
         "score",
-        help="grade texts that were generated elsewhere, by our rules and by those of others",
+        help="grade texts that another program generated",
         description="Grades a file of generated texts against a benchmark and prints the accuracy "
-        "of each length with its 95% interval. Before it begins, the grader must find references "
-        "right and spoiled references wrong. Programs that a model wrote run in the sandbox.",
-        epilog="""a line of FILE is {"id": ..., "text": ...}, with "task" and "gen_length" if it
-        holds several; the usual names of these fields are known, "doc_id" and "resps" too.
+        "of each length with its 95% interval. First it tests the grader on reference answers and "
+        "on wrong ones. Code that a model wrote runs in the sandbox.",
+        epilog="""a line of FILE is {"id": ..., "text": ...}, with "task" and "gen_length" if FILE
+        has several of them; other common names of these fields work too, such as "resps".
         examples: unmask score --task gsm8k --generations out.jsonl --data DIR;
         unmask score --task math500 --generations out.jsonl --data DIR --scorer all --json""",
     )
-    command.add_argument(
-        "--task", required=True, metavar="NAME", help="gsm8k, math500, humaneval..."
-    )
-    command.add_argument(
-        "--generations", required=True, type=Path, metavar="FILE", help="texts as JSON lines"
-    )
-    command.add_argument(
-        "--data", type=Path, metavar="DIR", help="where the benchmark's files are (from the hub)"
-    )
-    command.add_argument(
+    option = command.add_argument
+    option("--task", required=True, metavar="NAME", help="task; 'unmask tasks' lists them")
+    option("--generations", required=True, type=Path, metavar="FILE", help="texts as JSON lines")
+    option("--data", type=Path, metavar="DIR", help="folder of benchmark files (default: the hub)")
+    option(
         "--scorer",
         action="append",
         metavar="NAME",
-        help="may be given several times; all: every one (unmask, and daedal where there is one)",
+        help="scorer, or all; may be repeated (default: unmask, and daedal if the task has it)",
     )
-    command.add_argument("--length", type=int, metavar="N", help="only texts of this length (all)")
-    command.add_argument(
-        "--preset", metavar="NAME", help="the texts answer this preset's prompts: mind its prefill"
-    )
-    command.add_argument(
-        "--limit", type=float, default=5.0, metavar="SECONDS", help="processor time per formula (5)"
-    )
-    command.add_argument(
-        "--output", type=Path, metavar="FILE", help="write a JSON line per text here"
-    )
-    command.add_argument(
-        "--allow-unsandboxed",
-        action="store_true",
-        help="run generated code though no sandbox is at hand",
-    )
-    command.add_argument("--json", action="store_true", help="print JSON")
+    option("--length", type=int, metavar="N", help="grade texts of this length only (default: all)")
+    option("--preset", metavar="NAME", help="apply the prefill and stop strings of this preset")
+    limit = "CPU seconds for each formula (default: 5)"
+    option("--limit", type=float, default=5.0, metavar="SECONDS", help=limit)
+    option("--output", type=Path, metavar="FILE", help="write a JSON line per text to this file")
+    option("--allow-unsandboxed", action="store_true", help=UNSANDBOXED_HELP)
+    option("--json", action="store_true", help="print JSON")
     command.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Read, check the grader, grade and report."""
+    """Test the grader, grade the texts and print a report."""
     from unmask.lab.benchmarks import benchmark as named
     from unmask.lab.grading import Tools, Verifier, selftest
     from unmask.lab.grading.generations import read_generations
@@ -74,18 +62,20 @@ def run(arguments: argparse.Namespace) -> int:
     names = arguments.scorer or [scorer.name for scorer in benchmark.graders]
     scorers = benchmark.chosen(names)
     examples = benchmark.load(arguments.data)
-    found = read_generations(arguments.generations, benchmark.name, examples, arguments.length)
+    generations = read_generations(
+        arguments.generations, benchmark.name, examples, arguments.length
+    )
     judge = Tools.of([benchmark], arguments.allow_unsandboxed).judge
     with Tools(judge, Verifier(arguments.limit)) as tools:
         selftest(benchmark, examples, tools)
-        marked = list(_marked(benchmark, found, scorers, tools, arguments.preset))
+        marked = list(_marked(benchmark, generations, scorers, tools, arguments.preset))
     if arguments.output is not None:
         _write(arguments.output, marked)
     reports = summarised(marked, scorers, len(examples))
     if arguments.json:
-        print(json.dumps(record(benchmark, found, reports), indent=2))
+        print(json.dumps(record(benchmark, generations, reports), indent=2))
     else:
-        print("\n".join(lines(benchmark, found, reports)))
+        print("\n".join(lines(benchmark, generations, reports)))
     return 0
 
 
@@ -104,13 +94,10 @@ def _marked(
         return benchmark.response(each.example, each.text, preset)
 
     answers = [(each.example, response(each)) for each in generations.texts]
-    seen = sys.stderr.isatty()
-    for done, (number, marks) in enumerate(score(answers, scorers, tools), 1):
-        if seen:
-            print(f"\r{done}/{len(answers)}", end="", file=sys.stderr, flush=True)
-        yield generations.texts[number], marks
-    if seen:
-        print(file=sys.stderr)
+    with shown_count(len(answers)) as show:
+        for done, (number, marks) in enumerate(score(answers, scorers, tools), 1):
+            show(done)
+            yield generations.texts[number], marks
 
 
 def _write(file: Path, marked: list[Marked]) -> None:

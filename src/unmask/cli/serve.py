@@ -10,8 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from unmask.cli.importing import import_all
-from unmask.cli.options import read_options
+from unmask.cli.options import import_all, read_options, refuse
 from unmask.cli.run import add_decoding, add_model
 from unmask.embedded import NAME
 from unmask.errors import RequestError
@@ -174,9 +173,7 @@ def _check(arguments: argparse.Namespace) -> None:
         "--replicas needs --ray": arguments.replicas is not None and arguments.ray is None,
         "--api-key must not be empty": arguments.api_key == "",
     }
-    for message, holds in wrong.items():
-        if holds:
-            raise RequestError(message)
+    refuse(wrong)
 
 
 def _require_packages() -> None:

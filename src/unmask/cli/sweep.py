@@ -1,52 +1,60 @@
-"""`unmask sweep`: a grid of settings over tasks, resumable, on any number of workers."""
+"""`unmask sweep`: decodes and grades tasks under a grid of settings."""
 
 from __future__ import annotations
 
 import argparse
 from typing import Any
 
-from unmask.cli.importing import add_import
-from unmask.cli.lab_options import add_cluster, add_running, options_of, progress
-from unmask.cli.options import PRESET, add_options, given_lists
+from unmask.cli.lab_options import (
+    MODEL_HELP,
+    PRESET_HELP,
+    add_cluster,
+    add_running,
+    options_of,
+    progress,
+)
+from unmask.cli.options import PRESET, add_import, add_options, given_lists
 from unmask.decoding.options import OPTIONS
+from unmask.embedded import NAME
 
 
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register the command."""
     command = subparsers.add_parser(
         "sweep",
-        help="decode and grade tasks under a grid of rules and settings, resumable",
-        description="Every combination of the settings is a trial; every finished example is "
-        "stored at once, and the same command goes on after an interruption. NAME is one of the "
-        "package's sweeps (--list) or a TOML file with the keys of the options below, values or "
-        "lists of them, in one grid or in several [[grid]] tables. Options replace what a file "
-        "says.",
+        help="decode and grade tasks with a grid of rules and settings",
+        description="Runs every combination of the settings as a trial. Every finished example is "
+        "stored at once; after an interruption, the same command continues. NAME is a sweep of "
+        "the package (see --list) or a TOML file. The keys of the file are the grid options "
+        "below, with values or lists of values, in one grid or in several [[grid]] tables. "
+        "Options on the command line replace values of the file.",
         epilog="""examples: unmask sweep embedded --workers 2;
         unmask sweep paper-table1 --model FOLDER --data DIR --dry-run;
         unmask sweep --task words --rule "confidence | swd({0,1,5}) | eb(0.1)" --block full,16""",
     )
-    command.add_argument("name", nargs="?", metavar="NAME", help="a sweep, or FILE.toml")
-    command.add_argument("--list", action="store_true", help="show the package's sweeps")
-    grid = command.add_argument_group("grid (several values: commas; rules: several --rule)")
-    grid.add_argument("--model", metavar="PATHS", help="folders or hub ids (default: embedded)")
-    grid.add_argument("--task", metavar="NAMES", help="tasks; `unmask tasks` lists them")
-    grid.add_argument(
-        "--preset", metavar="NAMES", help="prompt presets: paper, official, lm-eval or own"
+    command.add_argument("name", nargs="?", metavar="NAME", help="name of a sweep, or a TOML file")
+    command.add_argument("--list", action="store_true", help="list the sweeps of the package")
+    grid = command.add_argument_group("grid (separate values with commas; repeat --rule)")
+    option = grid.add_argument
+    option("--model", metavar="PATH,...", help=f"{MODEL_HELP} (default: {NAME})")
+    option("--task", metavar="NAME,...", help="tasks; 'unmask tasks' lists them")
+    option("--preset", metavar="NAME,...", help=PRESET_HELP)
+    option("--limit", type=int, metavar="N", help="use the first N examples (default: all)")
+    add_options(
+        grid, OPTIONS, {**PRESET, "rule": "the file's; required without NAME"}, several=True
     )
-    grid.add_argument("--limit", type=int, metavar="N", help="only the first N examples")
-    add_options(grid, OPTIONS, {**PRESET, "rule": "none; give one"}, several=True)
     add_import(grid)
     running = command.add_argument_group("running")
     add_running(running)
     add_cluster(running)
     running.add_argument(
-        "--dry-run", action="store_true", help="say what would be run and what it would cost"
+        "--dry-run", action="store_true", help="print the trials and their cost, and stop"
     )
     command.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Plan, test the graders, decode, grade, and print the trials."""
+    """Run a sweep, or list the sweeps of the package."""
     from unmask.lab.sweep.grid import named_sweeps, read_sweep, sweep_of
 
     if arguments.list:
@@ -54,17 +62,17 @@ def run(arguments: argparse.Namespace) -> int:
             print(f"{name:<22} {about}")
         return 0
     if arguments.ray is not None:
-        options_of(arguments)  # first: it may have taken the sweep's name for an address
-    given = changes_of(arguments)
+        options_of(arguments)  # first: --ray may have taken the sweep's name as its address
+    changes = changes_of(arguments)
     if arguments.name is None:
-        sweep = sweep_of({}, "", given, "the options")
+        sweep = sweep_of({}, "", changes, "the options")
     else:
-        sweep = read_sweep(arguments.name, given)
+        sweep = read_sweep(arguments.name, changes)
     return run_settings(arguments, sweep.settings)
 
 
 def run_settings(arguments: argparse.Namespace, settings: Any) -> int:
-    """Everything after the settings are known; `eval` comes here too."""
+    """Test the graders, decode, grade and print the trials; `eval` calls this too."""
     from unmask.lab.grading import Tools
     from unmask.lab.sweep.cost import estimate
     from unmask.lab.sweep.plan import plan
@@ -85,13 +93,13 @@ def run_settings(arguments: argparse.Namespace, settings: Any) -> int:
     for line in plain_table(options.store, [work.trial for work in works]):
         print(line)
     if len(works) == 1:
-        print("\nof one example, on average:")
+        print("\naverages per example:")
         for line in efficiency_table(options.store, works[0].trial):
             print(line)
     if left:
-        print(f"\n{left} examples are in the hands of other workers; run again when they are done")
+        print(f"\nother workers hold {left} examples; run again when they are done")
         return 1
-    print(f"\nkept in {options.store}; unmask report {options.store} makes tables and plots")
+    print(f"\nstored in {options.store}; 'unmask report {options.store}' writes tables and plots")
     return 0
 
 

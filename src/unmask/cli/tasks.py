@@ -1,4 +1,4 @@
-"""`unmask tasks`: what can be evaluated."""
+"""`unmask tasks`: lists the tasks, or describes one."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     """Register the command."""
     command = subparsers.add_parser(
         "tasks",
-        help="list the tasks of eval and sweep, their prompts and scorers",
-        description="Without NAME, one line per task. With it, the task's prompt presets and "
-        "scorers; with --json the presets as they are written into every result.",
+        help="list the tasks of eval, sweep, tune and score, or describe one",
+        description="Without NAME: lists the tasks. With NAME: lists the presets and scorers of "
+        "a task; --json prints the presets in full, as every result records them.",
     )
-    command.add_argument("name", nargs="?", metavar="NAME", help="a task")
+    command.add_argument("name", nargs="?", metavar="NAME", help="name of a task")
     command.add_argument("--json", action="store_true", help="print JSON")
     command.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """All tasks, or one in detail."""
+    """List all tasks, or describe one."""
     from unmask.lab.benchmarks import BENCHMARKS, benchmark
 
     if arguments.name is None:
@@ -31,19 +31,19 @@ def run(arguments: argparse.Namespace) -> int:
         for name, each in BENCHMARKS.items():
             print(f"{name:<{width}}{each.about}")
         return 0
-    found = benchmark(arguments.name)
+    task = benchmark(arguments.name)
     if arguments.json:
-        presets = {name: preset.record() for name, preset in found.presets.items()}
-        scorers = {name: scorer.about for name, scorer in found.scorers.items()}
-        print(json.dumps({"name": found.name, "version": found.version, "about": found.about,
+        presets = {name: preset.record() for name, preset in task.presets.items()}
+        scorers = {name: scorer.about for name, scorer in task.scorers.items()}
+        print(json.dumps({"name": task.name, "version": task.version, "about": task.about,
                           "presets": presets, "scorers": scorers}, indent=2))  # fmt: skip
         return 0
-    print(f"{found.name}, version {found.version}: {found.about}\n\npresets")
-    for name, preset in found.presets.items():
+    print(f"{task.name}, version {task.version}: {task.about}\n\npresets")
+    for name, preset in task.presets.items():
         usual = preset.decoding
         window = "full window" if usual.block is None else f"blocks of {usual.block}"
         print(f"  {name:<16} {usual.length} tokens, {window}, EOS {usual.eos}; {preset.source}")
     print("\nscorers")
-    for name, scorer in found.scorers.items():
+    for name, scorer in task.scorers.items():
         print(f"  {name:<16} {scorer.about}")
     return 0

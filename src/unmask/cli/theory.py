@@ -1,4 +1,4 @@
-"""`unmask theory`: the paper's lemma and bound, checked by enumeration."""
+"""`unmask theory`: checks the paper's lemma and bound by enumeration."""
 
 from __future__ import annotations
 
@@ -10,24 +10,21 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     """Register the command."""
     command = subparsers.add_parser(
         "theory",
-        help="check Lemma 1 and the Sensitivity-Dependency Bound on random small joints",
-        description="Enumerates random small joints: the expected KL(current || previous) must "
-        "equal the information gain and stay within the mutual information. Prints the largest "
-        "violation, counter-examples for the other direction, and what the bound does and does "
-        "not say. Exits with 1 if a violation is more than rounding.",
+        help="check Lemma 1 and the Sensitivity-Dependency Bound on random distributions",
+        description="Enumerates random small joint distributions. The expected KL(current || "
+        "previous) must equal the information gain and must not exceed the mutual information. "
+        "Prints the largest violation, counter-examples for the other direction of the KL, and "
+        "what the bound does and does not say. Exits with 1 if a violation exceeds rounding.",
     )
-    command.add_argument(
-        "--cases", type=int, default=5000, metavar="N", help="how many joints (default: 5000)"
-    )
-    command.add_argument(
-        "--seed", type=int, default=0, metavar="N", help="the same seed, the same joints (0)"
-    )
-    command.add_argument("--json", action="store_true", help="print the numbers as JSON")
+    option = command.add_argument
+    option("--cases", type=int, default=5000, metavar="N", help="number of cases (default: 5000)")
+    option("--seed", type=int, default=0, metavar="N", help="seed of the draws (default: 0)")
+    option("--json", action="store_true", help="print the numbers as JSON")
     command.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Check and report."""
+    """Check the bound and print a report."""
     from dataclasses import asdict
 
     from unmask.studies.theory import TOLERANCE, check, lines

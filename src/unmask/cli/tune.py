@@ -1,14 +1,12 @@
-"""`unmask tune`: lam, gamma or tau, and the block, for a model and a task."""
+"""`unmask tune`: finds lam, gamma or tau, and the block, for a model and a task."""
 
 from __future__ import annotations
 
 import argparse
 
-from unmask.cli.importing import add_import
-from unmask.cli.lab_options import add_running, options_of, progress
-from unmask.cli.options import PRESET, add_options, read_options
+from unmask.cli.lab_options import add_running, add_task, options_of, progress
+from unmask.cli.options import PRESET, add_import, add_options, read_options
 from unmask.decoding.options import OPTIONS
-from unmask.embedded import NAME
 from unmask.errors import LabError
 
 
@@ -17,38 +15,29 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     command = subparsers.add_parser(
         "tune",
         help="find lam, gamma or tau, and the block for a model and a task",
-        description="Successive halving on a calibration split: all settings on a few examples, "
-        "the better half on twice as many, and so on. With --nfe the best accuracy within so many "
-        "forwards, else the best area under the accuracy-parallelism curve (AUP). The choice is "
-        "then decoded on held-out examples and compared with the whole grid there (its regret).",
+        description="Successive halving on a calibration split: it tries all settings on a few "
+        "examples, then the better half on twice as many, and so on. With --nfe it looks for "
+        "the best accuracy within that many forward passes, else for the largest area under the "
+        "accuracy-parallelism curve (AUP). Then it decodes held-out examples with the winner, and "
+        "with the whole grid to see how much better another setting would be (the regret).",
         epilog="example: unmask tune --task words --nfe 12 --budget 600 --block full,16",
     )
-    command.add_argument("--task", required=True, metavar="NAME", help="see `unmask tasks`")
-    command.add_argument(
-        "--model", default=NAME, metavar="PATH", help="folder or hub id (embedded)"
-    )
-    command.add_argument("--preset", metavar="NAME", help="prompts (paper, or the task's own)")
-    command.add_argument("--score", default="confidence", help="(confidence)")
+    add_task(command)
+    option = command.add_argument
+    option("--score", default="confidence", help="score (default: confidence)")
     add_import(command)
-    command.add_argument("--selection", choices=("eb", "threshold"), default="eb", help="(eb)")
-    command.add_argument("--lam", metavar="XS", help="to choose from (0,0.5,1,5,15,30)")
-    command.add_argument(
-        "--block", default="full,32", metavar="NS",
-        help="blocks to choose from, with commas (default: full,32)",
-    )  # fmt: skip
-    command.add_argument("--nfe", type=float, metavar="N", help="forwards an example may take")
-    command.add_argument(
-        "--budget", type=int, default=2000, metavar="N", help="example decodings to spend (2000)"
-    )
-    command.add_argument(
-        "--calibration", type=int, default=50, metavar="N", help="examples to tune on (50)"
-    )
-    command.add_argument(
-        "--held-out", type=int, default=100, metavar="N", help="examples to report on (100)"
-    )
-    command.add_argument(
-        "--no-regret", action="store_true", help="skip the whole grid on held-out examples"
-    )
+    selections = ("eb", "threshold")
+    option("--selection", choices=selections, default="eb", help="selection (default: eb)")
+    option("--lam", metavar="X,...", help="values of lam to try (default: 0,0.5,1,5,15,30)")
+    option("--block", default="full,32", metavar="N,...", help="blocks to try (default: full,32)")
+    option("--nfe", type=float, metavar="N", help="most forward passes per example, on average")
+    for flag, default, what in (
+        ("--budget", 2000, "examples to decode, in all, for tuning"),
+        ("--calibration", 50, "examples to tune on"),
+        ("--held-out", 100, "examples to report on"),
+    ):
+        option(flag, type=int, default=default, metavar="N", help=f"{what} (default: {default})")
+    option("--no-regret", action="store_true", help="skip the comparison with the whole grid")
     others = [name for name in OPTIONS if name not in ("rule", "block")]
     add_options(command.add_argument_group("decoding"), others, PRESET)
     add_running(command.add_argument_group("running"))
@@ -56,7 +45,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Halve, then report on held-out examples."""
+    """Tune, then report on held-out examples."""
     from unmask.lab.benchmarks import benchmark
     from unmask.lab.grading import Tools
     from unmask.lab.sweep.grid import Setting
@@ -81,12 +70,12 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _lams(given: str | None) -> list[float]:
+def _lams(text: str | None) -> list[float]:
     from unmask.lab.tune import LAMS
 
-    if given is None:
+    if text is None:
         return list(LAMS)
     try:
-        return [float(part) for part in given.split(",")]
+        return [float(part) for part in text.split(",")]
     except ValueError:
-        raise LabError(f"--lam takes numbers separated by commas, got {given!r}") from None
+        raise LabError(f"--lam takes numbers separated by commas, got {text!r}") from None

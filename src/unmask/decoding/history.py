@@ -9,12 +9,10 @@ from torch import Tensor
 
 from unmask.decoding.kept import AllLogits, Kept, gathered
 from unmask.decoding.sparse import Likeliest
-from unmask.decoding.state import State
+from unmask.decoding.state import State, Where
 from unmask.kernels.reduce import Past, divergence
 from unmask.models.denoiser import ship
 from unmask.rules.view import KL
-
-Where = tuple[Tensor, Tensor]  # N cells of the canvas: rows and positions, [N] each
 
 
 def cells_where(mask: Tensor) -> Where:

@@ -100,12 +100,16 @@ class DecodingOptions:
     """How to decode. None leaves a value to the recipe, to the task's preset or to the model."""
 
     rule: Rule | str = _option(
-        "text", "decoding rule, or the name of a recipe", "swd", value=DEFAULT_RULE, metavar="RULE"
+        "text",
+        "rule or recipe; 'unmask rules' lists them",
+        "swd",
+        value=DEFAULT_RULE,
+        metavar="RULE",
     )
     length: int | None = _option(
         "whole",
         "number of tokens to write",
-        "the recipe's: 256; 48 for the embedded model",
+        "256; 48 for the embedded model",
         least=1,
     )
     block: int | Literal["full"] | None = _option(
@@ -117,7 +121,12 @@ class DecodingOptions:
         words=("full",),
     )
     eos: Eos | None = _option(
-        "word", "what the end token does", "keep", words=EOS_POLICIES, metavar="POLICY"
+        "word",
+        "how to treat end tokens; keep: as other tokens, suppress: never write them, last: commit "
+        "them last, stop, block and fill: end the answer early",
+        "keep",
+        words=EOS_POLICIES,
+        metavar="POLICY",
     )
     steps: int | None = _option("whole", "finish within N forward passes", "no limit", least=1)
     history: int | None = _option(
@@ -138,7 +147,7 @@ class DecodingOptions:
         "whole", "sample from the K likeliest tokens; 0 takes all", "0", metavar="K"
     )
     tempered: bool | None = _option(
-        "switch", "score the distribution after temperature, top-p and top-k", "off"
+        "switch", "score the distribution after temperature, top-p and top-k", "off", metavar="BOOL"
     )
     seed: int | None = _option("whole", "seed of every random choice", "0", most=2**63 - 1)
     cache: str | None = _option(
@@ -155,8 +164,8 @@ class DecodingOptions:
     )
     mask_id: int | None = _option(
         "whole",
-        "id of the mask token, if the files name a wrong one",
-        "from the files",
+        "id of the mask token, if the checkpoint names a wrong one or none",
+        "config.json's, else the tokenizer's, else the family's",
         metavar="ID",
     )
 

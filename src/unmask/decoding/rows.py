@@ -11,11 +11,11 @@ from torch import Tensor
 
 from unmask.decoding.decide import Decide, by_rule
 from unmask.decoding.eos import EosTail
-from unmask.decoding.history import History, Where, cells_where
+from unmask.decoding.history import History, cells_where
 from unmask.decoding.request import Request, Settings
 from unmask.decoding.results import CellLogits, Result, Step
 from unmask.decoding.sampling import adding, scored, uniform_draws
-from unmask.decoding.state import State
+from unmask.decoding.state import State, Where
 from unmask.decoding.view_layout import CellStats, lay_out
 from unmask.decoding.windows import in_window, open_windows
 from unmask.errors import ModelError
@@ -229,26 +229,12 @@ class Rows:
                 f"{self.spec.name} predicted its own mask token, which would stay a mask; "
                 "leave allow_mask off"
             )
-        state.tokens[cells] = tokens
-        state.masked[cells] = False
-        state.commit_step[cells] = state.nfe[rows]
+        state.commit(cells, tokens)
         if self.needs.drift:
             self.history.anchor(state, cells)
         rows, columns = decision.revoked.nonzero(as_tuple=True)
         if len(rows):
-            self._take_back((rows, state.start[rows] + columns))
-
-    def _take_back(self, cells: Where) -> None:
-        """Mask these cells again and forget their history."""
-        state = self.state
-        state.tokens[cells] = self.spec.mask_id
-        state.masked[cells] = True
-        state.commit_step[cells] = -1
-        state.revoked_times[cells] += 1
-        state.anchor[cells] = -1
-        state.slot[cells] = -1
-        state.trail[cells] = 0.0
-        state.credit_token[cells], state.credit[cells] = -1, 0.0
+            state.take_back((rows, state.start[rows] + columns), self.spec.mask_id)
 
     def _open_windows(self, hidden: Hidden, first: int) -> None:
         """Open the next windows; their history is the head on this forward's hidden states."""

@@ -9,6 +9,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+Where = tuple[Tensor, Tensor]  # N cells of the canvas: rows and positions, [N] each
+
 # The value of a new or padded cell, for each per-position tensor.
 _FILL = {
     "tokens": 0,
@@ -107,7 +109,21 @@ class State:
             credit=cells("credit", 1, dtype=torch.float64),
         )
 
-    def set_credit(self, where: tuple[Tensor, Tensor], tokens: Tensor, credit: Tensor) -> None:
+    def commit(self, cells: Where, tokens: Tensor) -> None:
+        """Write tokens into N cells in this forward."""
+        self.tokens[cells] = tokens
+        self.masked[cells] = False
+        self.commit_step[cells] = self.nfe[cells[0]]
+
+    def take_back(self, cells: Where, mask_id: int) -> None:
+        """Mask N cells again and forget their history."""
+        self.tokens[cells] = mask_id
+        self.masked[cells] = True
+        self.revoked_times[cells] += 1
+        for name in ("commit_step", "slot", "anchor", "trail", "credit_token", "credit"):
+            getattr(self, name)[cells] = _FILL[name]
+
+    def set_credit(self, where: Where, tokens: Tensor, credit: Tensor) -> None:
         """Write the credit of N cells, [N, K] each; K may be larger than before."""
         missing = (0, credit.shape[-1] - self.credit.shape[-1])
         if missing[1]:

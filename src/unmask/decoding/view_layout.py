@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from unmask.decoding.history import Where
-from unmask.decoding.state import State
+from unmask.decoding.state import State, Where
 from unmask.kernels.common import Stats
 from unmask.rules.view import Needs, Progress, View
 

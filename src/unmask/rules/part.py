@@ -117,12 +117,6 @@ _ONLY_FOR = {  # the stages of an ability that not every part may have
 }
 
 
-def read_abilities(part: Any, needs: Needs = EVERYTHING) -> Abilities:
-    """The abilities that a part defines; `needs` is the default of the first."""
-    defined = ABILITIES.keys() & dir(part)
-    return Abilities(**{"needs": needs} | {name: attrgetter(name)(part) for name in defined})
-
-
 def check_part(target: Any, stage: str, name: str) -> None:
     """Raise unless a class defines the abilities of its stage, by their names and types."""
     if not isinstance(target, type):

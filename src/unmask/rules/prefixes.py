@@ -31,12 +31,15 @@ def longest_prefix(within: Tensor, order: Tensor, candidates: Tensor) -> Tensor:
     return torch.zeros_like(candidates).scatter(-1, order, prefix) & candidates
 
 
-def at_the_cut(running: Tensor, chosen: Tensor, candidates: Tensor) -> dict[str, Tensor]:
+def _gauge(
+    part: EntropyBound | Budget | Factor, view: View, scores: Scores, chosen: Tensor
+) -> dict[str, Tensor]:
     """The cost of the chosen prefix (`spent`), and with one position more (`next`): [B] each.
 
     `next` is NaN where every candidate was chosen.
     """
-    taken, most = chosen.sum(-1, keepdim=True), candidates.sum(-1, keepdim=True)
+    running = part._cost(view, scores, best_first(scores.key, view.masked))
+    taken, most = chosen.sum(-1, keepdim=True), view.masked.sum(-1, keepdim=True)
     spent = running.gather(-1, (taken - 1).clamp_min(0))
     following = running.gather(-1, taken.clamp_max(running.shape[-1] - 1))
     following = torch.where(taken < most, following, torch.nan)
@@ -78,6 +81,7 @@ class EntropyBound:
     gamma: float = 0.1
 
     needs = Needs()
+    gauge = _gauge
 
     def __post_init__(self) -> None:
         require(self.gamma >= 0, f"eb: gamma must be >= 0, got {self.gamma}")
@@ -94,14 +98,9 @@ class EntropyBound:
 
     def __call__(self, view: View, scores: Scores) -> Tensor:
         order = best_first(scores.key, view.masked)  # [B, W]
-        return longest_prefix(self._spent(view, order) <= self.gamma, order, view.masked)
+        return longest_prefix(self._cost(view, scores, order) <= self.gamma, order, view.masked)
 
-    def gauge(self, view: View, scores: Scores, chosen: Tensor) -> dict[str, Tensor]:
-        """The entropy spent, and what one position more would make of it: [B] each."""
-        running = self._spent(view, best_first(scores.key, view.masked))
-        return at_the_cut(running, chosen, view.masked)
-
-    def _spent(self, view: View, order: Tensor) -> Tensor:
+    def _cost(self, view: View, scores: Scores, order: Tensor) -> Tensor:
         h = view.raw_entropy.gather(-1, order)  # [B, W], in that order
         return h.cumsum(-1) - h.cummax(-1).values
 
@@ -119,6 +118,8 @@ class Budget:
 
     delta: float = 0.1
     kl: KL = "prev_cur"
+
+    gauge = _gauge
 
     def __post_init__(self) -> None:
         require(self.delta >= 0, f"budget: delta must be >= 0, got {self.delta}")
@@ -138,15 +139,10 @@ class Budget:
 
     def __call__(self, view: View, scores: Scores) -> Tensor:
         order = best_first(scores.key, view.masked)
-        within = (self._spent(view, order) <= self.delta) & view.seen.gather(-1, order)
+        within = (self._cost(view, scores, order) <= self.delta) & view.seen.gather(-1, order)
         return longest_prefix(within, order, view.masked)
 
-    def gauge(self, view: View, scores: Scores, chosen: Tensor) -> dict[str, Tensor]:
-        """The D spent, and what one position more would make of it: [B] each."""
-        running = self._spent(view, best_first(scores.key, view.masked))
-        return at_the_cut(running, chosen, view.masked)
-
-    def _spent(self, view: View, order: Tensor) -> Tensor:
+    def _cost(self, view: View, scores: Scores, order: Tensor) -> Tensor:
         moved = torch.where(view.seen, view.instability(self.kl), torch.inf)
         return moved.gather(-1, order).cumsum(-1)
 
@@ -165,6 +161,7 @@ class Factor:
     last: Literal["fair", "take", "drop"] = "fair"
 
     needs = Needs()
+    gauge = _gauge
 
     def __post_init__(self) -> None:
         require(self.f > 0, f"factor: f must be > 0, got {self.f}")
@@ -186,20 +183,15 @@ class Factor:
 
     def __call__(self, view: View, scores: Scores) -> Tensor:
         order = best_first(scores.key, view.masked)
-        n, value = self._ranked(scores, order)
+        n = torch.arange(1, order.shape[-1] + 1, device=order.device)
         final = n == view.masked.sum(-1, keepdim=True)  # [B, W], the last candidate
         if self.last == "take":
-            within = (value >= 1 - self.f / (n + 1)) | final
+            within = (scores.value.gather(-1, order) >= 1 - self.f / (n + 1)) | final
         else:
-            within = (n + 1) * (1 - value) < self.f
+            within = self._cost(view, scores, order) < self.f
             within &= ~final if self.last == "drop" else True
         return longest_prefix(within, order, view.masked)
 
-    def gauge(self, view: View, scores: Scores, chosen: Tensor) -> dict[str, Tensor]:
-        """(n + 1)(1 - S_(n)) of the last position taken and of the next one: [B] each."""
-        n, value = self._ranked(scores, best_first(scores.key, view.masked))
-        return at_the_cut((n + 1) * (1 - value), chosen, view.masked)
-
-    def _ranked(self, scores: Scores, order: Tensor) -> tuple[Tensor, Tensor]:
+    def _cost(self, view: View, scores: Scores, order: Tensor) -> Tensor:
         n = torch.arange(1, order.shape[-1] + 1, device=order.device)
-        return n, scores.value.gather(-1, order)
+        return (n + 1) * (1 - scores.value.gather(-1, order))

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from functools import cache, cached_property
 from importlib import import_module
 from importlib.metadata import entry_points
+from operator import attrgetter
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints, overload
 
 from unmask.errors import RuleError, UnknownName
-from unmask.rules.part import STAGE_NAMES, Abilities, check_part, read_abilities
+from unmask.rules.part import ABILITIES, STAGE_NAMES, Abilities, check_part
 from unmask.rules.view import EVERYTHING, Needs
 
 ENTRY_POINTS = "unmask.parts"
@@ -29,6 +29,7 @@ BUILT_IN = (
 )
 STAGES = tuple(STAGE_NAMES)
 
+MISSING = inspect.Parameter.empty  # the default of a knob that must be given
 T = TypeVar("T", bound=Callable[..., Any])
 _STEP_INPUTS = {"view", "scores", "chosen"}  # arguments of a step; the others are knobs
 
@@ -39,12 +40,12 @@ class Argument:
 
     name: str
     kind: Any  # float, int, bool, str, or a Literal of allowed words
-    default: Any = dataclasses.MISSING
+    default: Any = MISSING
 
     def __str__(self) -> str:
         words = get_args(self.kind) if get_origin(self.kind) is Literal else ()
         allowed = "yes|no" if self.kind is bool else "|".join(map(str, words))
-        if self.default is dataclasses.MISSING:
+        if self.default is MISSING:
             return f"{self.name}: {allowed}" if allowed else self.name
         return f"{self.name}={show(self.default)}" + (f" ({allowed})" if allowed else "")
 
@@ -75,14 +76,8 @@ class Kind:
     def arguments(self) -> tuple[Argument, ...]:
         """The knobs, in the order of the notation."""
         hints = get_type_hints(self.target)
-        if dataclasses.is_dataclass(self.target):
-            return tuple(
-                Argument(f.name, hints[f.name], f.default)
-                for f in dataclasses.fields(self.target)
-                if f.init
-            )
         return tuple(
-            Argument(name, hints.get(name, float), _or_missing(parameter.default))
+            Argument(name, hints.get(name, float), parameter.default)
             for name, parameter in inspect.signature(self.target).parameters.items()
             if name not in _STEP_INPUTS
         )
@@ -96,9 +91,9 @@ class Kind:
     def make(self, **knobs: Any) -> Any:
         """An instance with these knobs; a function without knobs is its own instance."""
         for argument in self.arguments:
-            if argument.default is dataclasses.MISSING and argument.name not in knobs:
+            if argument.default is MISSING and argument.name not in knobs:
                 raise RuleError(f"{self.name}: {argument.name} must be given: {self.usage}")
-        if dataclasses.is_dataclass(self.target):
+        if is_dataclass(self.target):
             return self.target(**knobs)
         if not self.arguments:
             return self.target
@@ -155,8 +150,17 @@ def _row(part: Any) -> Kind | None:
 
 def abilities_of(part: Any) -> Abilities:
     """What a part says about itself; it need not be registered."""
-    kind = _row(part)
-    return read_abilities(part, kind.needs if kind else EVERYTHING)
+    kind, own = _row(part), getattr(part, "__dict__", {})
+    values: dict[str, Any] = {"needs": kind.needs} if kind else {}
+    for name in _defined(part.__class__) | (ABILITIES.keys() & own.keys()):
+        values[name] = attrgetter(name)(part)
+    return Abilities(**values)
+
+
+@cache
+def _defined(kind: type) -> frozenset[str]:
+    """The abilities that a class defines; `dir` is slow, and every rule asks for them."""
+    return frozenset(ABILITIES.keys() & dir(kind))
 
 
 def describe(part: Any) -> str:
@@ -247,10 +251,6 @@ def _named(stage: str, target: T | None, needs: Needs) -> T | Callable[[T], T]:
         return register(stage, function.__name__, needs=needs)(function)
 
     return put if target is None else put(target)
-
-
-def _or_missing(default: Any) -> Any:
-    return dataclasses.MISSING if default is inspect.Parameter.empty else default
 
 
 @cache

@@ -33,22 +33,34 @@ def even_share(steps: int, progress: Progress) -> Tensor:
     return torch.where(late, progress.opened, share.clamp_min(1))
 
 
-def _why(part: Static | Timesteps, at: Standing) -> str:
-    share = int(at.level("share"))
-    planned = counted(share, "position") if share else "no positions"
-    return f"{notation(part)} gave {planned} to this step, and it was {at.place}"
+class _Timetable:
+    """Selects as many of the best positions as `_count`, [B], gives to this step."""
+
+    adaptive = False
+    needs = Needs()
+
+    def __call__(self, view: View, scores: Scores) -> Tensor:
+        return first_in(best_first(scores.key, view.masked), self._count(view), view.masked)
+
+    def gauge(self, view: View, scores: Scores, chosen: Tensor) -> dict[str, Tensor]:
+        """How many positions the timetable gives to this step: [B]."""
+        return {"share": self._count(view)}
+
+    def why(self, at: Standing) -> str:
+        share = int(at.level("share"))
+        planned = counted(share, "position") if share else "no positions"
+        return f"{notation(self)} gave {planned} to this step, and it was {at.place}"
+
+    def _count(self, view: View) -> Tensor:
+        raise NotImplementedError
 
 
 @register("select", "static", "the k_t best, k_t an even share of the masks", "LLaDA's generate.py")
 @dataclass(frozen=True)
-class Static:
+class Static(_Timetable):
     """LLaDA's fixed timetable: `steps` forwards over all blocks, an even share of masks in each."""
 
     steps: int = 256
-
-    adaptive = False
-    needs = Needs()
-    why = _why
 
     def __post_init__(self) -> None:
         require_whole("static: steps", self.steps, 1)
@@ -56,13 +68,8 @@ class Static:
     def describe(self) -> str:
         return f"Commit an even share of the masks in each of {self.steps} steps (over all blocks)."
 
-    def __call__(self, view: View, scores: Scores) -> Tensor:
-        order = best_first(scores.key, view.masked)
-        return first_in(order, even_share(self.steps, view.progress), view.masked)
-
-    def gauge(self, view: View, scores: Scores, chosen: Tensor) -> dict[str, Tensor]:
-        """How many positions the timetable gives to this step: [B]."""
-        return {"share": even_share(self.steps, view.progress)}
+    def _count(self, view: View) -> Tensor:
+        return even_share(self.steps, view.progress)
 
 
 @register(
@@ -72,7 +79,7 @@ class Static:
     "Dream's _sample",
 )
 @dataclass(frozen=True)
-class Timesteps:
+class Timesteps(_Timetable):
     """Dream's timetable: a share 1 - s/t of the masks that are left; in the last step all.
 
     Computed in float32 as in Dream: with as many steps as masks, the first step commits nothing
@@ -82,23 +89,13 @@ class Timesteps:
     steps: int = 512
     eps: float = 0.001
 
-    adaptive = False
     waits = True
-    needs = Needs()
-    why = _why
 
     def __post_init__(self) -> None:
         _check_timesteps("timesteps", self.steps, self.eps)
 
     def describe(self) -> str:
         return f"Commit the share that Dream's {self.steps} timesteps ask for."
-
-    def __call__(self, view: View, scores: Scores) -> Tensor:
-        return first_in(best_first(scores.key, view.masked), self._count(view), view.masked)
-
-    def gauge(self, view: View, scores: Scores, chosen: Tensor) -> dict[str, Tensor]:
-        """How many positions the timetable gives to this step: [B]."""
-        return {"share": self._count(view)}
 
     def _count(self, view: View) -> Tensor:
         share, last = _share(self.steps, self.eps, view.progress)

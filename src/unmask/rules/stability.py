@@ -117,6 +117,12 @@ class Stability:
         return torch.where(seen.any(-1, keepdim=True), seen, best & view.masked)
 
 
+def swd_of(rule: Rule) -> Stability | None:
+    """The rule's SWD; None if it has none or lam is 0."""
+    parts = rule.modulators
+    return next((part for part in parts if isinstance(part, Stability) and part.lam), None)
+
+
 def _in_log_domain(cost: Tensor, penalty: Tensor) -> Scores:
     """The score -cost * exp(penalty) for a cost >= 0, ranked without under- or overflow."""
     key = torch.where(cost > 0, -(cost.log() + penalty), torch.inf)

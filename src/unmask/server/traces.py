@@ -13,7 +13,6 @@ from typing import BinaryIO, NamedTuple
 from unmask.decoding.request import Request
 from unmask.decoding.results import Result, Step
 from unmask.trace import Tracer
-from unmask.trace.recording.record import text_of
 
 MEDIA_TYPE, SUFFIX = "application/gzip", ".trace"
 POLL = 0.05  # seconds between two reads of a growing trace
@@ -150,8 +149,7 @@ class RowTrace:
 
     def close(self, result: Result | None) -> None:
         tracer = self._tracer
-        text = None if result is None else text_of(result, tracer.request, tracer.tokenizer)
-        self._write(lambda: tracer.close(result, text))
+        self._write(lambda: tracer.close() if result is None else tracer.finish(result))
         self._buffer.whole = not self._too_long
         self._store.close(self._buffer)
 

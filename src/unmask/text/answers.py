@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from html import escape
 from typing import Any
 
 from unmask.decoding.request import Request
@@ -11,6 +12,8 @@ from unmask.decoding.results import Result, Step
 from unmask.models.denoiser import Denoiser
 from unmask.models.tokenizer import Tokenizer
 from unmask.text.clock import Clock, Seconds
+
+PAGE_HEIGHT = 640  # pixels of the page inside a notebook
 
 
 @dataclass(frozen=True)
@@ -73,9 +76,16 @@ class Answer:
         return record
 
     def _repr_html_(self) -> str:
-        from unmask.text.display import answer_html
+        from unmask.page.build import TraceFile, page
 
-        return answer_html(self)
+        if self.trace is None:
+            cost = f"{self.nfe} forward passes, {self.tokens} tokens"
+            return f"<pre>{escape(self.text)}</pre><p>{cost}</p>"
+        html = page([TraceFile("answer", self.trace)])
+        return (
+            f'<iframe srcdoc="{escape(html, quote=True)}" style="width:100%;height:{PAGE_HEIGHT}px;'
+            'border:0" title="The run, step by step"></iframe>'
+        )
 
 
 def decode_requests(

@@ -1,4 +1,4 @@
-"""The seconds of each step: the model's, the decision's, and the KL's share of the decision."""
+"""Measures the seconds of each step: model, decision, and the KL's part of the decision."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from unmask.models.wrappers.timed import Timed
 
 @dataclass(frozen=True)
 class Seconds:
-    """Where the time of decoding went."""
+    """Seconds of decoding."""
 
     model: float = 0.0
     decision: float = 0.0
-    kl: float = 0.0  # the part of the decision that the instability takes
+    kl: float = 0.0  # part of the decision: the instability
 
     @property
     def total(self) -> float:
@@ -33,8 +33,8 @@ class Seconds:
 class Clock:
     """Decodes with a timer around the model and one around the pass over the logits.
 
-    A GPU is synchronised around every forward, and one pass of sixteen is repeated without the KL,
-    so use it only where the seconds are read.
+    It waits for the GPU around every forward and repeats one pass of sixteen without the KL, so use
+    it only if you need the seconds.
     """
 
     def steps(

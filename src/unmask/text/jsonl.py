@@ -1,4 +1,4 @@
-"""Files of many prompts: JSON lines in, and answers as JSON lines out, resumable."""
+"""Reads files of prompts and writes files of answers, both as JSON lines."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from unmask.models.fingerprint import sha_of
 from unmask.text.prompts import Prompt, PromptFormat
 
 _KINDS = ("prompt", "messages", "canvas")
-_BEGINNING = b'{"id": '  # of every line that is written
+_BEGINNING = b'{"id": '  # how every answer line begins
 
 
 @dataclass(frozen=True)
@@ -23,11 +23,11 @@ class Line:
     place: str  # file:line, for messages
     id: int | str
     prompt: Prompt
-    sha: str  # of what is asked: an answer to something else is not resumed from
+    sha: str  # of prompt and seed, to see whether a stored answer belongs to them
 
 
 def read_prompts(stream: BinaryIO, name: str, form: PromptFormat, seed: int) -> list[Line]:
-    """All prompts of a stream of JSON lines; line n has the seed `seed + n - 1` unless it says."""
+    """All prompts of a stream of JSON lines; the default seed of line n is `seed + n - 1`."""
     lines: list[Line] = []
     places: dict[int | str, str] = {}
     for number, raw in enumerate(stream, 1):
@@ -37,33 +37,33 @@ def read_prompts(stream: BinaryIO, name: str, form: PromptFormat, seed: int) -> 
         try:
             line = _line(_object(raw), place, number, form, seed + number - 1)
             if line.id in places:
-                raise RequestError(f"the id {line.id!r} was given at {places[line.id]} already")
+                raise RequestError(f"the id {line.id!r} is already used at {places[line.id]}")
         except RequestError as error:
             raise RequestError(f"{place}: {error}") from None
         places[line.id] = place
         lines.append(line)
     if not lines:
-        raise RequestError(f'{name} holds no prompt; write one {{"prompt": "..."}} a line')
+        raise RequestError(f'{name} holds no prompt; write one {{"prompt": "..."}} per line')
     return lines
 
 
 def _object(raw: bytes) -> dict[str, Any]:
     try:
-        found = json.loads(raw.decode("utf-8-sig"))
+        record = json.loads(raw.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
-        raise RequestError(f"no JSON: {error}") from None
-    if not isinstance(found, dict):
-        raise RequestError(f"a line must hold an object, got {type(found).__name__}")
-    return found
+        raise RequestError(f"not JSON: {error}") from None
+    if not isinstance(record, dict):
+        raise RequestError(f"a line must hold an object, got {type(record).__name__}")
+    return record
 
 
-def _line(found: dict[str, Any], place: str, number: int, form: PromptFormat, seed: int) -> Line:
-    kinds = [kind for kind in _KINDS if kind in found]
+def _line(record: dict[str, Any], place: str, number: int, form: PromptFormat, seed: int) -> Line:
+    kinds = [kind for kind in _KINDS if kind in record]
     if len(kinds) != 1:
-        given = " and ".join(map(repr, kinds)) or f"only {', '.join(map(repr, found)) or 'nothing'}"
-        raise RequestError(f"a line needs one of 'prompt', 'messages' and 'canvas', got {given}")
-    kind, content = kinds[0], found[kinds[0]]
-    name, own = found.get("id", number), found.get("seed", seed)
+        got = " and ".join(map(repr, kinds)) or f"only {', '.join(map(repr, record)) or 'nothing'}"
+        raise RequestError(f"a line needs one of 'prompt', 'messages' and 'canvas', got {got}")
+    kind, content = kinds[0], record[kinds[0]]
+    name, own = record.get("id", number), record.get("seed", seed)
     if isinstance(name, bool) or not isinstance(name, int | str):
         raise RequestError(f"the id must be a text or a whole number, got {name!r}")
     if isinstance(name, str) and not name.isprintable():
@@ -90,15 +90,15 @@ def _checked_messages(content: Any) -> list[dict[str, str]]:
 
 
 class AnswerFile:
-    """A file of answers that grows line by line, and knows what it holds.
+    """A file to which answers are appended, and the prompts that it already answers.
 
-    A line that a crash cut short is dropped, and its prompt is asked again.
+    If a crash cut the last line short, the line is dropped and its prompt is answered again.
     """
 
     def __init__(self, file: Path, settings: Mapping[str, Any]) -> None:
         self.file = file
         self.settings = settings
-        self.answered: dict[int | str, str] = {}  # id -> what was asked
+        self.answered: dict[int | str, str] = {}  # id -> sha of the prompt
         try:
             raw = file.read_bytes() if file.exists() else b""
         except OSError as error:
@@ -125,11 +125,11 @@ class AnswerFile:
 
     def _foreign(self, number: int) -> RequestError:
         return RequestError(
-            f"{self.file}:{number} is no answer of 'unmask run'; give another --output"
+            f"{self.file}:{number} is not an answer of 'unmask run'; give another --output"
         )
 
     def open(self) -> BinaryIO:
-        """The file at its end, without the line that was cut short."""
+        """Open the file for appending, without a line that was cut short."""
         try:
             stream = self.file.open("ab", buffering=0)
             stream.truncate(self._kept)
@@ -145,12 +145,12 @@ class AnswerFile:
             elif self.answered[line.id] != line.sha:
                 raise RequestError(
                     f"{line.place}: {self.file} holds an answer with the id {line.id!r} to "
-                    "something else; change the id, or give another --output"
+                    "another prompt or seed; change the id, or give another --output"
                 )
 
 
 def write(stream: BinaryIO, record: Mapping[str, Any]) -> None:
-    """Append one line; it is on its way to the disk before the next is decoded."""
+    """Write one line and flush it."""
     line = memoryview(json.dumps(record, ensure_ascii=False).encode() + b"\n")
     try:
         while line:
@@ -163,7 +163,7 @@ def write(stream: BinaryIO, record: Mapping[str, Any]) -> None:
 
 
 def _difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
-    """The first settings that differ, but for their fingerprint."""
+    """The first setting that differs, in words."""
     differing = [key for key in (*new, *old) if old.get(key) != new.get(key)]
     key = differing[0]
     return f"{key} was {old.get(key)!r}, now {new.get(key)!r}"

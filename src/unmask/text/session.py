@@ -155,6 +155,8 @@ class Session:
         **changes: Any,
     ) -> Answer | list[Answer]:
         """Fill the masks of texts: `[MASK]` is one mask, `[MASK*8]` is eight."""
+        if changes.get("length") is not None:
+            raise RequestError("infill writes where the masks are, so it takes no length")
         single, form = isinstance(texts, str), self.format(chat=False, infill=True)
         asked = [form.of_text(text) for text in ([texts] if isinstance(texts, str) else texts)]
         answers = self._answers(asked, batch_size, single if trace is None else trace, changes)

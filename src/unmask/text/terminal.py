@@ -1,4 +1,4 @@
-"""Colour for terminals that have it, and text in columns."""
+"""Colours and columns for terminals."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def has_colour(choice: str = "auto") -> bool:
-    """`always`, `never`, or what the terminal and NO_COLOR say."""
+    """Whether to use colours: `always`, `never`, or `auto` for a terminal without NO_COLOR."""
     if choice == "auto":
         return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
     return choice == "always"
@@ -32,12 +32,12 @@ class Painter:
 
 
 def visible_width(text: str) -> int:
-    """How many columns a text takes, escape sequences aside."""
+    """The number of columns of a text, without escape sequences."""
     return len(_ANSI.sub("", text))
 
 
 def side_by_side(left: Sequence[str], right: Sequence[str], width: int, gap: str = "  |  ") -> str:
-    """Two columns of lines; below each other where the terminal is too narrow."""
+    """Two columns of lines; one below the other if the terminal is too narrow."""
     column = max((visible_width(line) for line in left), default=0)
     needed = column + len(gap) + max((visible_width(line) for line in right), default=0)
     if needed > width:

@@ -1,4 +1,4 @@
-"""The canvas of one request as it fills, drawn after each step."""
+"""Draws the canvas of one request after each step."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NEW, HOLE, OLD = ("bold", "green"), ("dim",), ()
 
 
 class Watch:
-    """Draws every step: over the last one in a terminal, as a line of its own elsewhere."""
+    """Draws every step: in place in a terminal, as a new line elsewhere."""
 
     def __init__(self, session: Session, request: Request, out: TextIO, colour: bool) -> None:
         self.tokenizer = session.tokenizer
@@ -33,7 +33,7 @@ class Watch:
         self._drawn = 0  # rows on the screen
 
     def __call__(self, step: Step) -> None:
-        """Show the canvas after a step of its only row."""
+        """Draw the canvas after a step; the batch has one row."""
         tokens = step.tokens[0, self._first : int(step.lengths[0])].cpu()
         runs = list(self._runs(tokens))
         committed = int(((self._last == self.spec.mask_id) & (tokens != self.spec.mask_id)).sum())
@@ -46,12 +46,12 @@ class Watch:
             self._put(head + text.replace("\n", "⏎") + "\n")
 
     def close(self) -> None:
-        """Wipe the last frame: the finished text takes its place."""
+        """Erase the last frame, so that the finished text replaces it."""
         if self.live:
             self._put(self._wiped())
 
     def _runs(self, tokens: Tensor) -> Iterator[Run]:
-        """Neighbours of one kind together, so that characters of several tokens stay whole."""
+        """Neighbours of one kind, decoded together: a character may span several tokens."""
         kinds = [
             "mask" if new == self.spec.mask_id else "end" if new in self.spec.stop_ids else was
             for new, was in zip(
@@ -105,7 +105,7 @@ def wrapped(runs: list[Run], width: int) -> list[list[Run]]:
 
 
 def around_news(rows: list[list[Run]], height: int) -> list[list[Run]]:
-    """At most `height` rows, with the last one that changed among them."""
+    """At most `height` rows, including the last row that changed."""
     changed = [place for place, row in enumerate(rows) if any(styles == NEW for _, styles in row)]
     end = max(height, (changed[-1] if changed else 0) + 1)
     return rows[max(0, end - height) : end]
@@ -123,7 +123,7 @@ def _columns(character: str) -> int:
 
 
 def _printable(text: str) -> str:
-    """Nothing that would move the cursor but line breaks."""
+    """The text with spaces for control characters, except line breaks."""
     return "".join(c if c.isprintable() or c == "\n" else " " for c in text)
 
 

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from unmask.rules.stability import swd_of
 from unmask.rules.words import number
 from unmask.trace.drawing import COLOURS, Array, Label, add_legend, sheet, stroke, write_labels
 from unmask.trace.recording.codec import TraceError
 from unmask.trace.recording.reading import Trace
 from unmask.trace.story.format import quoted
 from unmask.trace.story.timeline import Look, Timeline
-from unmask.trace.story.why_step import swd_of
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -221,7 +221,7 @@ def _moments(axes: Axes, panel: PositionPanel) -> Iterator[tuple[str, Artist]]:
                 event.step, color=colour, linestyle=dashes, linewidth=1.8, label=label, zorder=2
             ),
         )
-    if swd_of(panel.timeline.trace) is None:
+    if swd_of(panel.timeline.trace.rule) is None:
         return
     there = [look for look in panel.looks if look.unweighted]
     if there:

@@ -27,12 +27,13 @@ def test_there_are_two_to_five_sums_of_every_kind():
     assert all(f" {sign} " in text for sign in "+-*")
 
 
-def test_a_wrong_missing_or_swapped_sum_does_not_count():
+def test_a_wrong_missing_swapped_or_further_sum_does_not_count():
     problem = next(p for p in PROBLEMS if len(set(p.facts)) >= 3)
     first, second, *rest = [f"{left} = {right}." for left, right in problem.facts]
     assert SUMS.solved(problem, f"So {' '.join([first, second, *rest])}")
     assert not SUMS.solved(problem, f"So {' '.join([second, first, *rest])}")
     assert not SUMS.solved(problem, f"So {' '.join([first, *rest])}")
+    assert not SUMS.solved(problem, f"So {' '.join([first, second, *rest, '1 + 1 = 2.'])}")
     wrong = re.sub(r"= \d+", "= 61", first)
     assert not SUMS.solved(problem, f"So {' '.join([wrong, second, *rest])}")
 

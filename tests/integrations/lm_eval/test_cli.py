@@ -28,7 +28,12 @@ def launched(tmp_path, *words, output="out"):
     options = ["--include_path", tmp_path, "--output_path", tmp_path / output, "--log_samples"]
     done = subprocess.run(
         [sys.executable, *map(str, [*words, *options])],
-        env={**os.environ, "HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path / "hf")},
+        env={
+            **os.environ,
+            "OMP_NUM_THREADS": "1",
+            "HF_HUB_OFFLINE": "1",
+            "HF_HOME": str(tmp_path / "hf"),
+        },
         capture_output=True,
         text=True,
         timeout=240,

@@ -45,7 +45,12 @@ def test_the_page_of_lm_eval_shows_what_the_commands_print(tmp_path, monkeypatch
 def test_the_example_evaluates_two_rules(tmp_path):
     done = subprocess.run(
         [sys.executable, ROOT / "examples" / "lm_eval_task.py", tmp_path, "--run"],
-        env={**os.environ, "HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path / "hf")},
+        env={
+            **os.environ,
+            "OMP_NUM_THREADS": "1",
+            "HF_HUB_OFFLINE": "1",
+            "HF_HOME": str(tmp_path / "hf"),
+        },
         capture_output=True,
         text=True,
         timeout=240,

@@ -10,8 +10,7 @@ from tests.lab.invented import Said
 from unmask.errors import UnknownName, UnmaskError
 from unmask.lab.benchmarks import BENCHMARKS, benchmark, embedded, synthetic
 from unmask.lab.grading import Program, Response, Scorer, Tools, score, selftest
-from unmask.lab.grading.scorer import Ruling
-from unmask.lab.grading.selftest import spread
+from unmask.lab.grading.scorer import Ruling, spread
 
 
 @pytest.mark.parametrize("name", BENCHMARKS)

@@ -11,7 +11,7 @@ from unmask.lab.benchmarks import BENCHMARKS
 from unmask.lab.grading import Response, score
 from unmask.lab.grading.generations import read_generations
 from unmask.lab.grading.graded_texts import summarised
-from unmask.lab.grading.selftest import spread
+from unmask.lab.grading.scorer import spread
 
 DATA = os.environ.get("UNMASK_DATA")
 pytestmark = pytest.mark.skipif(not DATA, reason="UNMASK_DATA names no folder of benchmark data")

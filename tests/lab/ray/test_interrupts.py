@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from unmask.lab.ray.interrupts import noted_interrupts
+from unmask.lab.ray.driver import noted_interrupts
 
 
 @pytest.fixture(autouse=True)

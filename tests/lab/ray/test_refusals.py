@@ -28,7 +28,7 @@ from unmask.server.run import listen
         (["serve", "--replicas", "2"], "--replicas needs --ray"),
         (["serve", "--ray", "--replicas", "0"], "--replicas must be >= 1, got 0"),
         (["serve", "--ray", "--rule", "conf"], "unknown rule or recipe 'conf'"),
-        (["serve", "--ray", "--host", "0.0.0.0"], "can be reached from outside"),
+        (["serve", "--ray", "--host", "0.0.0.0"], "can be reached from other machines"),
     ],
 )  # fmt: skip
 def test_a_wrong_call_is_one_line_and_exit_2(capsys, monkeypatch, arguments, message):

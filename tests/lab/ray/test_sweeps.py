@@ -15,8 +15,7 @@ from tests.lab.ray.commands import command_of, done, start, wait_for, workers
 from tests.lab.sweep.test_run import Counter, contents, swept, works
 from unmask.errors import LabError
 from unmask.lab.ray import driver as crews
-from unmask.lab.ray.driver import Driver
-from unmask.lab.ray.interrupts import Interrupts
+from unmask.lab.ray.driver import Driver, Interrupts
 from unmask.lab.ray.join import Cluster, joined
 from unmask.lab.sweep.run_options import RunOptions
 

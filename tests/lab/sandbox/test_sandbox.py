@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import count, islice
 from threading import Thread
 
@@ -265,3 +266,10 @@ def _within_seconds(condition: Callable[[], bool]) -> bool:
     while not condition() and time.monotonic() < deadline:
         time.sleep(0.02)
     return condition()
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_the_clock_ends_a_program_that_only_sleeps(backend):
+    sandbox = sandbox_or_skip(backend, replace(QUICK, wall=1))
+    verdict = judged(sandbox, "import time\ndef solve(n): time.sleep(8)", "solve(1)")
+    assert (verdict.reason, verdict.detail) == ("timeout", "more than 1 s")

@@ -12,10 +12,9 @@ from unmask.errors import UnmaskError
 from unmask.lab.grading import Tools
 from unmask.lab.summary import Summary
 from unmask.lab.sweep import run as running
-from unmask.lab.sweep.grade import grade
 from unmask.lab.sweep.grid import sweep_of
 from unmask.lab.sweep.plan import plan
-from unmask.lab.sweep.run import LastModel, RunOptions, _groups, check_graders, run
+from unmask.lab.sweep.run import LastModel, RunOptions, _groups, check_graders, grade, run
 from unmask.lab.sweep.store import Store
 
 TABLE = {

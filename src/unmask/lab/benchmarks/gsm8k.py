@@ -6,18 +6,10 @@ import re
 from fractions import Fraction
 from pathlib import Path
 
+from unmask.lab.benchmarks import maths
 from unmask.lab.benchmarks.base import Benchmark
 from unmask.lab.benchmarks.data import DataFile
 from unmask.lab.benchmarks.example import Example
-from unmask.lab.benchmarks.maths import (
-    DAEDAL,
-    DAEDAL_RULE,
-    EXPERT,
-    REASONING,
-    WHOLE_TEXT,
-    by_text,
-    in_box,
-)
 from unmask.lab.benchmarks.preset import Preset, PresetDecoding, table
 from unmask.lab.grading import harness, klass
 from unmask.lab.grading.numbers import answer_number
@@ -63,11 +55,11 @@ ASK = ("user", "Question: {{question}}\nLet's think step by step\nAnswer:")
 PRESETS = table(
     Preset(
         name="paper",
-        source=f"{DAEDAL}/gsm8k/utils.py",
+        source=f"{maths.DAEDAL}/gsm8k/utils.py",
         exact="letter",
         decoding=PresetDecoding(length=512, block=32),
-        turns=(("user", EXPERT + "\n\n{{question}}\n\n"),),
-        prefill=REASONING,
+        turns=(("user", maths.EXPERT + "\n\n{{question}}\n\n"),),
+        prefill=maths.REASONING,
     ),
     Preset(
         name="official",
@@ -137,31 +129,31 @@ def _klass(example: Example, response: Response, letter: bool = False) -> bool:
 
 SCORERS = (
     Scorer("unmask", 'last boxed number, else after "answer is", else the last number', _number),
-    DAEDAL_RULE,
-    by_text(
+    maths.DAEDAL_RULE,
+    maths.by_text(
         "d1", "first box with a number (d1)", lambda e, r: harness.d1_number(r.whole) == value(e)
     ),
-    by_text("klass", "number in or after the answer (KLASS), as a number", _klass),
-    by_text(
+    maths.by_text("klass", "number in or after the answer (KLASS), as a number", _klass),
+    maths.by_text(
         "klass-letter", "the same as a string: 33.00 is not 33", lambda e, r: _klass(e, r, True)
     ),
-    by_text(
+    maths.by_text(
         "lm-eval",
         "last number (lm-eval flexible-extract); 33.00 is 33",
         lambda e, r: harness.flexible_equal(r.cut, e.fields["answer"]),
     ),
-    by_text(
+    maths.by_text(
         "lm-eval-letter",
         "the same in versions where 33.00 is not 33",
         lambda e, r: harness.flexible_equal(r.cut, e.fields["answer"], letter=True),
     ),
-    by_text(
+    maths.by_text(
         "opencompass",
         "last number, thousands commas unknown (OpenCompass)",
         lambda e, r: harness.opencompass_equal(r.plain, e.reference),
     ),
-    WHOLE_TEXT,
-    by_text(
+    maths.WHOLE_TEXT,
+    maths.by_text(
         "strict",
         "the number behind #### (lm-eval strict-match)",
         lambda e, r: harness.strict_equal(r.cut, e.fields["answer"]),
@@ -174,6 +166,6 @@ GSM8K = Benchmark(
     presets=PRESETS,
     read=read,
     scorers={scorer.name: scorer for scorer in SCORERS},
-    gold=lambda example: f"So it is {in_box(example.reference)}.<|eot_id|>",
-    wrong=lambda example: f"So it is {in_box(str(value(example) + 1))}.<|eot_id|>",
+    gold=lambda example: f"So it is {maths.in_box(example.reference)}.<|eot_id|>",
+    wrong=lambda example: f"So it is {maths.in_box(str(value(example) + 1))}.<|eot_id|>",
 )

@@ -5,18 +5,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from unmask.lab.benchmarks import maths
 from unmask.lab.benchmarks.base import Benchmark
 from unmask.lab.benchmarks.data import DataFile
 from unmask.lab.benchmarks.example import Example
-from unmask.lab.benchmarks.maths import (
-    DAEDAL,
-    DAEDAL_RULE,
-    EXPERT,
-    REASONING,
-    WHOLE_TEXT,
-    by_text,
-    in_box,
-)
 from unmask.lab.benchmarks.preset import Preset, PresetDecoding, table
 from unmask.lab.grading import harness, klass, mathstrings
 from unmask.lab.grading.boxed import last_box
@@ -35,11 +27,11 @@ SOURCE = DataFile(
 PRESETS = table(
     Preset(
         name="paper",
-        source=f"{DAEDAL}/math500/utils.py",
+        source=f"{maths.DAEDAL}/math500/utils.py",
         exact="letter",
         decoding=PresetDecoding(length=512, block=32),
-        turns=(("user", EXPERT + "\n\n{{problem}}\n\n"),),
-        prefill=REASONING,
+        turns=(("user", maths.EXPERT + "\n\n{{problem}}\n\n"),),
+        prefill=maths.REASONING,
     ),
     Preset(
         name="official",
@@ -90,8 +82,8 @@ def read(data: Path | None) -> list[Example]:
 def _verified(example: Example, response: Response, tools: Tools) -> Ruling:
     """The last box that math-verify can parse, or else the text."""
     box = last_box(response.cut)
-    texts = [in_box(box), response.cut] if box is not None else [response.cut]
-    verified = tools.verifier.equal(in_box(example.reference), *texts)
+    texts = [maths.in_box(box), response.cut] if box is not None else [response.cut]
+    verified = tools.verifier.equal(maths.in_box(example.reference), *texts)
     by_box = box is not None and verified.used == 0
     detail = {"answer": box, "rule": "box" if by_box else "text", "reason": verified.reason}
     return Ruling(verified.right, {**detail, "string": _string(example, response)})
@@ -105,7 +97,7 @@ def _last_box(example: Example, response: Response, tools: Tools) -> Ruling:
     box = last_box(response.cut)
     if box is None:
         return Ruling(False, {"reason": "no box"})
-    verified = tools.verifier.equal(in_box(example.reference), in_box(box))
+    verified = tools.verifier.equal(maths.in_box(example.reference), maths.in_box(box))
     return Ruling(verified.right, {"reason": verified.reason})
 
 
@@ -130,14 +122,14 @@ def _strict(example: Example, response: Response) -> bool:
 
 SCORERS = (
     Scorer("unmask", "math-verify: the last box, else the text up to its end", _verified),
-    DAEDAL_RULE,
-    by_text("string", "last box up to the end, as a string", _string),
-    by_text("d1", "last box of all the text, as a string (d1)", _d1),
-    by_text("klass", "any box against any box of the solution, as strings (KLASS)", _klass),
-    WHOLE_TEXT,
+    maths.DAEDAL_RULE,
+    maths.by_text("string", "last box up to the end, as a string", _string),
+    maths.by_text("d1", "last box of all the text, as a string (d1)", _d1),
+    maths.by_text("klass", "any box against any box of the solution, as strings (KLASS)", _klass),
+    maths.WHOLE_TEXT,
     Scorer("math-verify-box", "math-verify on the last box only", _last_box),
     Scorer("math-verify-bare", "math-verify with the gold answer not in a box", _bare_gold),
-    by_text("strict", "the sentence that lm-eval's minerva_math looks for", _strict),
+    maths.by_text("strict", "the sentence that lm-eval's minerva_math looks for", _strict),
 )
 
 
@@ -155,6 +147,6 @@ MATH500 = Benchmark(
     presets=PRESETS,
     read=read,
     scorers={scorer.name: scorer for scorer in SCORERS},
-    gold=lambda example: f"So it is ${in_box(example.reference)}$.<|eot_id|>",
-    wrong=lambda example: f"So it is ${in_box(spoiled(example.reference))}$.<|eot_id|>",
+    gold=lambda example: f"So it is ${maths.in_box(example.reference)}$.<|eot_id|>",
+    wrong=lambda example: f"So it is ${maths.in_box(spoiled(example.reference))}$.<|eot_id|>",
 )

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unmask.errors import RequestError
-from unmask.lab.figures.plots import GREYS, PlotCurve, furnish, styles
+from unmask.lab.figures.plots import GREYS, PlotCurve, draw_curve, furnish, styles
 from unmask.trace.drawing import add_legend, sheet
 
 if TYPE_CHECKING:
@@ -84,26 +84,7 @@ def _lines(axes: Axes, facet: Facet, looks: dict[str, dict[str, Any]]) -> dict[s
     for nth, curve in enumerate(facet.curves):
         offset = SPREAD * (nth - (len(facet.curves) - 1) / 2) / max(1, len(facet.curves) - 1)
         x = [facet.knobs.index(point.knob) + offset for point in curve.points]
-        style = looks[curve.label]
-        axes.vlines(
-            x,
-            [100 * point.low for point in curve.points],
-            [100 * point.high for point in curve.points],
-            color=style["color"],
-            alpha=0.45,
-            linewidth=1.1,
-            zorder=1,
-        )
-        (artists[curve.label],) = axes.plot(
-            x,
-            [100 * point.accuracy for point in curve.points],
-            label=curve.label,
-            linewidth=1.4,
-            markersize=5,
-            markeredgecolor="white",
-            markeredgewidth=0.6,
-            **style,
-        )
+        artists[curve.label] = draw_curve(axes, curve, x, **looks[curve.label])
     return artists
 
 

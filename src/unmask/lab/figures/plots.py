@@ -65,7 +65,10 @@ def accuracy_against_forwards(curves: Sequence[PlotCurve], title: str, *files: P
     """
     with sheet(files, len(curves)) as figure:
         axes = figure.add_subplot()
-        lines = [_draw(axes, c, **style) for c, style in zip(curves, styles(curves), strict=True)]
+        lines = [
+            draw_curve(axes, curve, [point.nfe for point in curve.points], **style)
+            for curve, style in zip(curves, styles(curves), strict=True)
+        ]
         furnish(axes, title)
         axes.set_xlabel("mean forward passes per problem (NFE)")
         add_legend(figure, lines)
@@ -89,11 +92,12 @@ def styles(curves: Sequence[PlotCurve]) -> Iterator[dict[str, Any]]:
         }
 
 
-def _draw(axes: Axes, curve: PlotCurve, **style: Any) -> Line2D:
-    nfe, accuracy, low, high = _columns(curve)
-    axes.vlines(nfe, low, high, color=style["color"], alpha=0.45, linewidth=1.1, zorder=1)
+def draw_curve(axes: Axes, curve: PlotCurve, x: Sequence[float], **style: Any) -> Line2D:
+    """Draw a curve with its intervals at the places `x`."""
+    _, accuracy, low, high = _columns(curve)
+    axes.vlines(x, low, high, color=style["color"], alpha=0.45, linewidth=1.1, zorder=1)
     (line,) = axes.plot(
-        nfe,
+        x,
         accuracy,
         label=curve.label,
         linewidth=1.4,

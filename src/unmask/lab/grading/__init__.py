@@ -1,8 +1,7 @@
 """Grading: answers extracted from texts and compared with references."""
 
 from unmask.lab.grading.response import Response
-from unmask.lab.grading.scorer import Grade, Mark, Ruling, Scorer, score
-from unmask.lab.grading.selftest import selftest
+from unmask.lab.grading.scorer import Grade, Mark, Ruling, Scorer, score, selftest
 from unmask.lab.grading.tools import Judge, Tools
 from unmask.lab.grading.verify import Verified, Verifier
 from unmask.lab.sandbox import Program, Verdict

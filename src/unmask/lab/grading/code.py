@@ -52,21 +52,21 @@ def extracted(text: str) -> str:
     start = _BEGINNING.search(text)
     if start is None:
         return ""
-    return text if _parsed(text) is not None else text[start.start() :]
+    return text if parsed(text) is not None else text[start.start() :]
 
 
 def parseable(code: str) -> str:
     """The longest beginning of the lines that parses as Python."""
     lines = code.splitlines()
     for end in range(len(lines), 0, -1):
-        if _parsed(prefix := "\n".join(lines[:end])) is not None:
+        if parsed(prefix := "\n".join(lines[:end])) is not None:
             return prefix
     return ""
 
 
 def kept(code: str, entries: Iterable[str]) -> str:
     """Imports and definitions, and the assignments and guards that they need; no calls or tests."""
-    tree = _parsed(code)
+    tree = parsed(code)
     if tree is None:
         return ""
     needed = set(entries)
@@ -81,13 +81,13 @@ def kept(code: str, entries: Iterable[str]) -> str:
 
 def defined(code: str) -> set[str]:
     """The names that a module binds."""
-    tree = _parsed(code)
+    tree = parsed(code)
     return set() if tree is None else {name for node in tree.body for name in _bound(node)}
 
 
 def free_names(code: str) -> list[str]:
     """Names that a module reads but does not bind, without builtins, in order."""
-    tree = _parsed(code)
+    tree = parsed(code)
     bound = {name for node in ast.walk(tree) for name in _bound(node)} if tree else set()
     return [name for name in loaded_names(code) if name not in bound | _BUILTINS]
 
@@ -100,13 +100,14 @@ def imports_for(code: str, given: Iterable[str] = ()) -> str:
 
 def loaded_names(code: str) -> list[str]:
     """All names that a module reads, in order."""
-    tree = _parsed(code)
+    tree = parsed(code)
     names = [node for node in ast.walk(tree) if isinstance(node, ast.Name)] if tree else []
     names.sort(key=lambda name: (name.lineno, name.col_offset))
     return list(dict.fromkeys(name.id for name in names if isinstance(name.ctx, ast.Load)))
 
 
-def _parsed(code: str) -> ast.Module | None:
+def parsed(code: str) -> ast.Module | None:
+    """The syntax tree of a source, or None if it is not Python."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of the parser
@@ -185,6 +186,6 @@ def _completed(prompt: str, body: str, entry: str) -> str:
 
 
 def _last_line(program: str, entry: str) -> int:
-    tree = _parsed(program)
+    tree = parsed(program)
     functions = [node for node in tree.body if entry in _bound(node)] if tree else []
     return (functions[-1].end_lineno or 0) if functions else 0

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 import re
-import warnings
 from itertools import accumulate
+
+from unmask.lab.grading.code import parsed
 
 _MOST_LINES = 100
 _FENCE = re.compile(r"```python\n(.*?)```", re.DOTALL)
@@ -30,7 +31,7 @@ def mbpp_code(text: str) -> str:
 def sanitized(text: str, entry: str, drop_without_return: bool) -> str:
     """Imports, and the definitions that the entry point reaches, of the longest run that parses."""
     text = text.replace("\t", "    ").replace("\r\n", "\n").replace("\r", "\n").strip()
-    tree = _parsed(longest_run(text))
+    tree = parsed(longest_run(text))
     imports: list[ast.stmt] = []
     definitions: dict[str, _Named] = {}
     for node in tree.body if tree else []:
@@ -59,18 +60,9 @@ def longest_run(text: str) -> str:
     runs.sort(key=lambda run: (full[run[0]] - full[run[1]], run))
     for start, end in runs:
         run = "\n".join(lines[start:end])
-        if full[end] > full[start] and _parsed(run) is not None:
+        if full[end] > full[start] and parsed(run) is not None:
             return run
     return ""
-
-
-def _parsed(code: str) -> ast.Module | None:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return ast.parse(code)
-    except (SyntaxError, ValueError, MemoryError, RecursionError):
-        return None
 
 
 def _returns(node: ast.AST) -> bool:

@@ -1,4 +1,4 @@
-"""Scorers with a name and a version, and scoring of many answers at once."""
+"""Scorers with a name and a version, scoring of many answers at once, and the self-test."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ from unmask.lab.grading.tools import Tools
 from unmask.lab.sandbox import Program, Verdict
 
 if TYPE_CHECKING:
+    from unmask.lab.benchmarks.base import Benchmark
     from unmask.lab.benchmarks.example import Example
 
 Answers = Sequence[tuple["Example", Response]]
+SAMPLE = 6  # examples of a self-test; of a benchmark of several tasks at least one each
 
 
 @dataclass(frozen=True)
@@ -84,3 +86,35 @@ def score(
 def _details(verdict: Verdict) -> dict[str, Any]:
     details = {"reason": verdict.reason, "detail": verdict.detail, "flagged": verdict.flagged}
     return {key: value for key, value in details.items() if value}
+
+
+def selftest(
+    benchmark: Benchmark, examples: Sequence[Example], tools: Tools, sample: int = SAMPLE
+) -> None:
+    """Raise in one line if `acc` is not right on gold answers or not wrong on spoiled ones.
+
+    The examples are spread over all that are given; known awkward ones are left out.
+    """
+    chosen = spread(benchmark, examples, sample)
+    answers = [(example, Response(benchmark.gold(example))) for example in chosen]
+    answers += [(example, Response(benchmark.wrong(example))) for example in chosen]
+    scorer = benchmark.graders[0]
+    for number, marks in score(answers, [scorer], tools):
+        wanted, mark = number < len(chosen), marks[scorer.name]
+        if mark.right != wanted:
+            example = answers[number][0]
+            details = "; ".join(f"{key}: {value}" for key, value in mark.detail.items())
+            raise UnmaskError(
+                f"the grader of {benchmark.name} fails its self-test: the "
+                f"{'reference' if wanted else 'spoiled reference'} of {example.id!r} is graded "
+                f"{'wrong' if wanted else 'right'}" + (f" ({details})" if details else "")
+            )
+
+
+def spread(benchmark: Benchmark, examples: Sequence[Example], sample: int) -> list[Example]:
+    """Evenly spaced examples, and the first of every group."""
+    usable = [example for example in examples if example.id not in benchmark.awkward]
+    step = max(1, len(usable) / sample)
+    chosen = {int(place * step) for place in range(sample) if int(place * step) < len(usable)}
+    groups = {example.group: place for place, example in reversed(list(enumerate(usable)))}
+    return [usable[place] for place in sorted(chosen | set(groups.values()))]

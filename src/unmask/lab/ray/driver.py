@@ -5,13 +5,16 @@ Only this process writes to the store. If a worker dies, its examples go to othe
 
 from __future__ import annotations
 
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from warnings import warn
 
 from unmask.errors import LabError
-from unmask.lab.ray.interrupts import Interrupts, noted_interrupts
 from unmask.lab.ray.join import Cluster, Slots, first_line, joined
 from unmask.lab.ray.worker import Share, marks_of
 from unmask.lab.ray.worker_handle import WorkerHandle
@@ -139,3 +142,34 @@ class Driver:
         for other in self.workers:
             if other.idle:
                 self._occupy(other)
+
+
+class Interrupts:
+    """Remembers an interrupt: foreign code may swallow the exception while it cleans up."""
+
+    def __init__(self) -> None:
+        self.seen = False
+
+    def check(self) -> None:
+        """Raise KeyboardInterrupt if there was an interrupt; call it regularly."""
+        if self.seen:
+            raise KeyboardInterrupt
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        self.seen = True
+        raise KeyboardInterrupt
+
+
+@contextmanager
+def noted_interrupts() -> Iterator[Interrupts]:
+    """Remember Ctrl-C until the end of the block, if this is the main thread."""
+    interrupts = Interrupts()
+    usual = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if not usual or threading.current_thread() is not threading.main_thread():
+        yield interrupts
+        return
+    signal.signal(signal.SIGINT, interrupts._note)
+    try:
+        yield interrupts
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)

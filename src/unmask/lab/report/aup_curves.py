@@ -129,23 +129,21 @@ def _too_slow(summary: Summary) -> str | None:
 def _scored(curves: Sequence[AupCurve]) -> tuple[Scored, ...]:
     members = [each for curve in curves for each in curve.summaries]
     best = max(members, key=lambda each: each.accuracy())
-    scored = []
-    for curve in curves:
-        for speed in SPEEDS:
-            points = curve.points(speed)
-            scored.append(
-                Scored(
-                    curve,
-                    speed,
-                    aup(points, 100 * best.accuracy()),
-                    _interval(curve, speed, 100 * best.accuracy()),
-                    accuracy_at(points, 2),
-                    accuracy_at(points, 4),
-                    rate_within(points),
-                    best,
-                )
-            )
-    return tuple(scored)
+    return tuple(_figures(curve, speed, best) for curve in curves for speed in SPEEDS)
+
+
+def _figures(curve: AupCurve, speed: Speed, best: Summary) -> Scored:
+    points, top = curve.points(speed), 100 * best.accuracy()
+    return Scored(
+        curve,
+        speed,
+        aup(points, top),
+        _interval(curve, speed, top),
+        accuracy_at(points, 2),
+        accuracy_at(points, 4),
+        rate_within(points),
+        best,
+    )
 
 
 def _interval(curve: AupCurve, speed: Speed, best: float) -> Interval | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -112,20 +114,13 @@ def _machines(
     environments: dict[int, dict[str, Any]], rows: Iterable[StoredExample]
 ) -> tuple[Machine, ...]:
     """The machines of a store: workers with the same environment count as one machine."""
-    count = dict.fromkeys(environments, 0)
-    for row in rows:
-        count[row.worker] += 1
-    alike: list[tuple[dict[str, Any], list[int]]] = []
+    count = Counter(row.worker for row in rows)
+    alike: dict[str, list[int]] = {}
     for worker, environment in environments.items():
-        for known, workers in alike:
-            if known == environment:
-                workers.append(worker)
-                break
-        else:
-            alike.append((environment, [worker]))
+        alike.setdefault(json.dumps(environment, sort_keys=True), []).append(worker)
     return tuple(
-        Machine(_letter(place), known, tuple(workers), sum(count[worker] for worker in workers))
-        for place, (known, workers) in enumerate(alike)
+        Machine(_letter(place), environments[same[0]], tuple(same), sum(count[w] for w in same))
+        for place, same in enumerate(alike.values())
     )
 
 

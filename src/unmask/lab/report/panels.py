@@ -184,15 +184,8 @@ def panels(summaries: Sequence[Summary], weights: str) -> list[TrialPanel]:
         if each.trial.weights == weights:
             family = parts_of(each.trial.rule).family
             groups.setdefault((TrialSetting.of(each.trial), family), []).append(each)
-    order = [*FAMILIES]
-    ranked = sorted(
-        groups,
-        key=lambda key: (
-            key[0].order,
-            order.index(key[1]) if key[1] in order[:-1] else len(order),
-            key[1],
-        ),
-    )
+    rank = {family: place for place, family in enumerate(FAMILIES) if family}
+    ranked = sorted(groups, key=lambda key: (key[0].order, rank.get(key[1], len(rank)), key[1]))
     return [
         TrialPanel(setting, family, tuple(groups[setting, family])) for setting, family in ranked
     ]

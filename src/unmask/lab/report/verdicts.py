@@ -69,22 +69,19 @@ def _chance(findings: Findings) -> str:
 
 
 def _table(findings: Findings, pairs: list[TrialPair], caption: str) -> ReportTable:
-    rows = []
-    for pair in pairs:
-        rows.append(
-            (
-                TableCell(pair.second.trial.rule, _where(findings, pair)),
-                TableCell(
-                    f"{points(pair.acc.difference)}*", points_span(pair.acc.interval), pair.tone
-                ),
-                TableCell(f"{percent(pair.first.accuracy())} → {percent(pair.second.accuracy())}"),
-                TableCell(p_value(pair.acc.p), f"Holm {p_value(pair.holm)[2:]}"),
-                TableCell(f"{pair.acc.only_second} : {pair.acc.only_first}"),
-                TableCell(f"{pair.first.mean('nfe'):.1f} → {pair.second.mean('nfe'):.1f}"),
-            )
+    rows = tuple(
+        (
+            TableCell(pair.second.trial.rule, _where(findings, pair)),
+            TableCell(f"{points(pair.acc.difference)}*", points_span(pair.acc.interval), pair.tone),
+            TableCell(f"{percent(pair.first.accuracy())} → {percent(pair.second.accuracy())}"),
+            TableCell(p_value(pair.acc.p), f"Holm {p_value(pair.holm)[2:]}"),
+            TableCell(f"{pair.acc.only_second} : {pair.acc.only_first}"),
+            TableCell(f"{pair.first.mean('nfe'):.1f} → {pair.second.mean('nfe'):.1f}"),
         )
+        for pair in pairs
+    )
     names = ("rule", "difference", "acc %", "McNemar", "gained : lost", "NFE")
-    return ReportTable(caption, columns(*names), tuple(rows))
+    return ReportTable(caption, columns(*names), rows)
 
 
 def _where(findings: Findings, pair: TrialPair) -> str:

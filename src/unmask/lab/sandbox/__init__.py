@@ -1,6 +1,5 @@
 """Judging model-written code: it runs in a sandbox, its tests run elsewhere."""
 
-from unmask.lab.sandbox.names import used_names
 from unmask.lab.sandbox.program import (
     Program,
     ProgramLimits,
@@ -8,6 +7,7 @@ from unmask.lab.sandbox.program import (
     SandboxError,
     UnsandboxedWarning,
     Verdict,
+    used_names,
 )
 from unmask.lab.sandbox.sandbox import Sandbox
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
@@ -16,7 +16,6 @@ from unmask.lab.grading import Tools, selftest
 from unmask.lab.summary import Summary
 from unmask.lab.sweep.decode import decode
 from unmask.lab.sweep.environment import environment
-from unmask.lab.sweep.grade import grade
 from unmask.lab.sweep.plan import Wanted, Work, planned, wanted_of
 from unmask.lab.sweep.run_options import (
     LastModel,
@@ -25,7 +24,7 @@ from unmask.lab.sweep.run_options import (
     Silent,
     model_of,
 )
-from unmask.lab.sweep.store import Store
+from unmask.lab.sweep.store import AskedExample, Store
 from unmask.models.pretrained import Pretrained
 from unmask.models.wrappers.memoised import Memoised
 from unmask.rules.plugins import import_parts
@@ -67,6 +66,32 @@ def run(
         for work in works:
             grade(store, work, tools)
         return sum(len(store.missing(work.trial, work.asks)) for work in works)
+
+
+def grader_of(work: Work) -> str:
+    """Names and versions of the scorers that make a grade."""
+    scorers = ", ".join(f"{scorer.name} {scorer.version}" for scorer in work.bench.graders)
+    return f"{work.bench.name} {work.bench.version}: {scorers}"
+
+
+def grade(
+    store: Store,
+    work: Work,
+    tools: Tools,
+    on_done: Callable[[AskedExample], None] = lambda ask: None,
+) -> int:
+    """Grade all stored answers that the current grader has not graded; returns how many."""
+    grader, wanted = grader_of(work), set(work.asks)
+    rows = [row for row in store.rows(work.trial) if row.ask in wanted and row.grader != grader]
+    answers = []
+    for row in rows:
+        example = work.by_name[row.ask.example]
+        text = row.answer["text"]
+        answers.append((example, work.bench.response(example, text, work.preset.name)))
+    for number, verdict in work.bench.grades(answers, tools):
+        store.grade(work.trial, rows[number].ask, asdict(verdict), grader)
+        on_done(rows[number].ask)
+    return len(rows)
 
 
 def summaries(file: Path, works: Sequence[Work]) -> list[Summary]:

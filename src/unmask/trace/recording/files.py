@@ -6,12 +6,10 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from io import BytesIO
 from pathlib import Path
-from types import TracebackType
 from typing import BinaryIO
 
 from unmask.decoding.results import Step
 from unmask.errors import RequestError
-from unmask.trace.recording.record import text_of
 from unmask.trace.recording.tracer import Tracer
 
 Begin = Callable[[int, BinaryIO], Tracer]  # makes the tracer of request `key` for a stream
@@ -79,14 +77,9 @@ class Traces:
         for result in step.finished:
             tracer, stream = self._open.pop(result.key)
             with stream:
-                tracer.close(result, text_of(result, tracer.request, tracer.tokenizer))
+                tracer.finish(result)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        at: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         """Close the traces of unfinished requests; the steps so far are kept."""
         with ExitStack() as streams:
             for tracer, stream in self._open.values():

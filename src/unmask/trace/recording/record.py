@@ -26,14 +26,6 @@ def watched(tracer: Tracer, steps: Iterable[Step]) -> Result:
     for step in steps:
         tracer.see(step)
         for result in step.finished:
-            tracer.close(result, text_of(result, tracer.request, tracer.tokenizer))
+            tracer.finish(result)
             return result
     raise AssertionError("a run ends with a result")
-
-
-def text_of(result: Result, request: Request, tokenizer: Tokenizer | None) -> str | None:
-    """The text of a result as `unmask run` prints it; None without a tokenizer."""
-    if tokenizer is None:
-        return None
-    ids = result.canvas.tolist() if request.length is None else result.ids
-    return tokenizer.decode(ids, skip_special=True)

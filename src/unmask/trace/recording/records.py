@@ -13,7 +13,7 @@ import torch
 from unmask.rules.registry import abilities_of
 from unmask.rules.rule import Rule
 from unmask.rules.select import best_first, first_in
-from unmask.rules.stability import Stability
+from unmask.rules.stability import swd_of
 from unmask.trace.recording.alternatives import Cells
 from unmask.trace.recording.codec import Array, packed, text
 from unmask.trace.recording.columns import Columns
@@ -24,12 +24,9 @@ Record = dict[str, Any]
 
 def without_swd(rule: Rule) -> Rule | None:
     """The rule at lam = 0; None if the rule has no SWD or its lam is 0."""
-    kept = tuple(part for part in rule.modulators if not _weighs(part))
-    return replace(rule, modulators=kept) if len(kept) < len(rule.modulators) else None
-
-
-def _weighs(part: Any) -> bool:
-    return isinstance(part, Stability) and part.lam > 0
+    swd = swd_of(rule)
+    kept = tuple(part for part in rule.modulators if part is not swd)
+    return replace(rule, modulators=kept) if swd else None
 
 
 @dataclass(frozen=True)
@@ -99,19 +96,17 @@ class StepRecords:
             absolute: list[int] = (flags[k].nonzero()[0] + start[k]).tolist()
             return absolute
 
-        every = range(len(start))
-        unweighted = self.unweighted
-        return {
+        extras: dict[str, dict[int, Any]] = {
             "revoked": {k: positions(revoked, k) for k in _steps(revoked)},
             "ready": {
                 k: text(packed(self.ready[k, : stop[k] - start[k]]).tobytes())
                 for k in _steps(self.ready != masked)
             },
             "selected": {k: positions(self.selected, k) for k in _steps(self.selected != chosen)},
-            "unweighted": {}
-            if unweighted is None
-            else {k: positions(unweighted, k) for k in every},
         }
+        if self.unweighted is not None:
+            extras["unweighted"] = {k: positions(self.unweighted, k) for k in range(len(start))}
+        return extras
 
 
 def _unweighted(rule: Rule, stack: Stack) -> Array | None:
@@ -152,10 +147,8 @@ def _level(level: float) -> float | None:
 
 def _digest(exact: Array, record: Record) -> str:
     """A fingerprint of the unrounded numbers and of the writes."""
-    done = [record.get(name) for name in ("window", "candidates", *_DONE)]
+    written = ("window", "candidates", "committed", "filled", "revoked")
+    done = [record.get(name) for name in written]
     state = blake2b(exact.data, digest_size=8)
     state.update(repr(done).encode())
     return state.hexdigest()
-
-
-_DONE = ("committed", "filled", "revoked")

@@ -84,6 +84,12 @@ class Tracer:
         lines[0].update(self._new_words(steps.columns.ids))
         self._write(lines)
 
+    def finish(self, result: Result) -> None:
+        """Close with a result and its text as `unmask run` prints it."""
+        ids = result.canvas.tolist() if self.request.length is None else result.ids
+        known = self.tokenizer
+        self.close(result, None if known is None else known.decode(ids, skip_special=True))
+
     def close(self, result: Result | None = None, answer: str | None = None) -> None:
         """Write the buffered steps and the result; None if the run was cut off."""
         self.flush()

@@ -6,12 +6,11 @@ import math
 from collections.abc import Iterator
 
 from unmask.rules.registry import abilities_of, notation
-from unmask.rules.stability import Stability
+from unmask.rules.stability import Stability, swd_of
 from unmask.rules.words import KL_WORDS, beside, number, ordinal
 from unmask.trace.recording.reading import Trace
 from unmask.trace.story.format import listed, quoted, share
 from unmask.trace.story.timeline import Look, Timeline
-from unmask.trace.story.why_step import swd_of
 
 MEANING = (
     "lam = 0 means the same step of this run with the same canvas, decided without SWD. A whole "
@@ -21,12 +20,12 @@ MEANING = (
 
 def meaning(trace: Trace) -> str:
     """A note on what lam = 0 means; empty if the rule has no SWD."""
-    return MEANING if swd_of(trace) is not None else ""
+    return MEANING if swd_of(trace.rule) is not None else ""
 
 
 def swd_words(timeline: Timeline) -> list[str]:
     """Sentences on what SWD changed, if anything; without SWD, on what D was."""
-    swd = swd_of(timeline.trace)
+    swd = swd_of(timeline.trace.rule)
     if swd is None:
         return [_no_swd(timeline)]
     held = [look for look in timeline.looks if look.unweighted and not look.chosen]

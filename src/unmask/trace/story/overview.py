@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from unmask.rules.stability import swd_of
 from unmask.rules.words import counted, number, times
 from unmask.trace.recording.reading import Moment, Trace
 from unmask.trace.story.counterfactual import meaning
@@ -12,7 +13,6 @@ from unmask.trace.story.locate import written
 from unmask.trace.story.step_story import instead, moment_record, unlike
 from unmask.trace.story.story import Story, TextRow, TextTable, folded, gap
 from unmask.trace.story.timeline import Look, Timeline, given_steps
-from unmask.trace.story.why_step import swd_of
 
 NAMED = 2  # how many tokens of a step the table shows
 ROWS = 60
@@ -51,7 +51,7 @@ def _table(trace: Trace) -> TextTable:
     shown = {
         "window": blocks,
         "gauge": any(moment.gauge for moment in trace.moments),
-        "at lam = 0": swd_of(trace) is not None,
+        "at lam = 0": swd_of(trace.rule) is not None,
     }
     names = ("step", "window", "open", "gauge", "at lam = 0", "committed")
     head = tuple(name for name in names if shown.get(name, True))
@@ -95,7 +95,7 @@ def _gauge(moment: Moment) -> str:
 
 
 def _legend(trace: Trace) -> Iterator[str]:
-    if swd_of(trace) is None:
+    if swd_of(trace.rule) is None:
         return
     if any(unlike(trace, moment) for moment in trace.moments):
         yield "At lam = 0: + would also have been committed, - would not have been committed."

@@ -10,16 +10,10 @@ from unmask.rules.registry import abilities_of, notation
 from unmask.rules.words import counted, number, ordinal, times
 from unmask.trace.recording.reading import Trace
 from unmask.trace.story.counterfactual import meaning, swd_words
-from unmask.trace.story.format import (
-    listed,
-    named,
-    quoted,
-    share,
-    steps,
-)
+from unmask.trace.story.format import listed, named, quoted, share, steps
 from unmask.trace.story.steps import look_record, steps_table
 from unmask.trace.story.story import Story
-from unmask.trace.story.timeline import Look, PositionEvent, Timeline
+from unmask.trace.story.timeline import Look, Timeline
 from unmask.trace.story.why_step import cause
 
 RUNS = 6  # how many predictions a story lists
@@ -99,11 +93,8 @@ def _past(timeline: Timeline) -> Iterator[str]:
                 f"{following.step}{f': {why()}' if why else f' by {notation(revoke)}'}."
             )
         elif following.kind == "fill" and event.kind == "commit":
-            yield f"The rule had committed {word} at step {event.step}; {_behind_end(following)}."
-
-
-def _behind_end(event: PositionEvent) -> str:
-    return f"it stood after an end of text, so step {event.step} overwrote it"
+            late = f"it stood after an end of text, so step {following.step} overwrote it"
+            yield f"The rule had committed {word} at step {event.step}; {late}."
 
 
 def _prediction(timeline: Timeline) -> Iterator[str]:

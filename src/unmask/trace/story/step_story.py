@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from unmask.rules.stability import swd_of
 from unmask.rules.words import counted
 from unmask.trace.recording.reading import Moment, Trace
 from unmask.trace.story.counterfactual import meaning
@@ -12,13 +13,13 @@ from unmask.trace.story.format import spans
 from unmask.trace.story.steps import look_record, queue_table
 from unmask.trace.story.story import Story
 from unmask.trace.story.timeline import Look, StepState, Timeline, given_steps
-from unmask.trace.story.why_step import cause, swd_of
+from unmask.trace.story.why_step import cause
 
 
 def tell_step(trace: Trace, step: int) -> Story:
     """The story of a step, counted from 1."""
     moment = trace.moments[step - 1]
-    looks = [Look(trace, step, moment, place) for place in moment.queue]
+    looks = [Look.of(trace, step, moment, place) for place in moment.queue]
     window = f"positions {moment.window[0]}-{moment.window[1] - 1} were open"
     took = f"{len(moment.committed)} of {counted(len(looks), 'candidate')}"
     return Story(
@@ -81,7 +82,7 @@ def _written(trace: Trace, moment: Moment) -> Iterator[str]:
 
 
 def _without_swd(trace: Trace, moment: Moment) -> Iterator[str]:
-    if swd_of(trace) is None or moment.forward < given_steps(trace):
+    if swd_of(trace.rule) is None or moment.forward < given_steps(trace):
         return
     if not unlike(trace, moment):
         yield "lam = 0 would have committed the same."

@@ -6,12 +6,12 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from unmask.rules.stability import swd_of
 from unmask.rules.words import number
 from unmask.trace.recording.reading import Trace
 from unmask.trace.story.format import cell, quoted
 from unmask.trace.story.story import TextRow, TextTable, folded, gap
 from unmask.trace.story.timeline import Look
-from unmask.trace.story.why_step import swd_of
 
 NARROW = 13  # characters of a token, so that a table fits into 80 columns
 
@@ -53,7 +53,7 @@ def rank_before(trace: Trace) -> list[str]:
     """The name of the column with the ranks before modulators, if the rule has modulators."""
     if not trace.rule.modulators:
         return []
-    alone = len(trace.rule.modulators) == 1 and swd_of(trace) is not None
+    alone = len(trace.rule.modulators) == 1 and swd_of(trace.rule) is not None
     return ["lam 0"] if alone else ["plain"]
 
 

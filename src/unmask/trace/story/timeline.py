@@ -25,24 +25,35 @@ class Look:
     trace: Trace
     step: int
     moment: Moment
-    place: int
+    place: int  # its index in the arrays of the moment
+    position: int
+    token: int
+    confidence: float
+    instability: float  # D, NaN without a distribution of the step before
+    score: float  # after modulators, in its own unit
+    rank: int
+    base_rank: int
+    chosen: bool  # committed, by the selection, a limit or --steps
+    ready: bool  # the selection could choose it
 
-    @property
-    def position(self) -> int:
-        return int(self.moment.positions[self.place])
-
-    @property
-    def token(self) -> int:
-        return int(self.moment.token[self.place])
-
-    @property
-    def confidence(self) -> float:
-        return float(self.moment.confidence[self.place])
-
-    @property
-    def instability(self) -> float:
-        """D, NaN without a distribution of the step before."""
-        return float(self.moment.instability[self.place])
+    @classmethod
+    def of(cls, trace: Trace, step: int, moment: Moment, place: int) -> Look:
+        """The candidate at an index of a moment."""
+        return cls(
+            trace,
+            step,
+            moment,
+            place,
+            position=int(moment.positions[place]),
+            token=int(moment.token[place]),
+            confidence=float(moment.confidence[place]),
+            instability=float(moment.instability[place]),
+            score=float(moment.value[place]),
+            rank=int(moment.rank[place]) + 1,
+            base_rank=int(moment.base_rank[place]) + 1,
+            chosen=bool(moment.chosen[place]),
+            ready=bool(moment.ready[place]),
+        )
 
     @property
     def base(self) -> float:
@@ -51,32 +62,9 @@ class Look:
         return math.exp(key) if self.moment.logarithmic else key
 
     @property
-    def score(self) -> float:
-        """The score after modulators, in its own unit."""
-        return float(self.moment.value[self.place])
-
-    @property
-    def rank(self) -> int:
-        return int(self.moment.rank[self.place]) + 1
-
-    @property
-    def base_rank(self) -> int:
-        return int(self.moment.base_rank[self.place]) + 1
-
-    @property
-    def chosen(self) -> bool:
-        """Whether it was committed, by the selection, a limit or --steps."""
-        return bool(self.moment.chosen[self.place])
-
-    @property
     def selected(self) -> bool:
         """Whether the selection itself chose it."""
         return self.position in self.moment.selected
-
-    @property
-    def ready(self) -> bool:
-        """Whether the selection could choose it."""
-        return bool(self.moment.ready[self.place])
 
     @property
     def given(self) -> bool:
@@ -90,16 +78,10 @@ class Look:
         return None if there is None or self.given else self.position in there
 
     @property
-    def line(self) -> int:
-        """Its rank, from 1, among the positions that the selection could choose."""
-        ahead = self.moment.ready & (self.moment.rank < self.moment.rank[self.place])
-        return int(ahead.sum()) + 1
-
-    @property
     def ahead(self) -> list[Look]:
         """The candidates with a better rank in this step, the best first."""
         queue = self.moment.queue[: self.rank - 1]
-        return [Look(self.trace, self.step, self.moment, place) for place in queue]
+        return [Look.of(self.trace, self.step, self.moment, place) for place in queue]
 
 
 @dataclass(frozen=True)
@@ -154,10 +136,6 @@ class Timeline:
             return None
         return self.events[-1]
 
-    def look(self, step: int) -> Look | None:
-        """Its numbers in a step, counted from 1; None if it was not a candidate."""
-        return self.entries[step - 1].look
-
     @property
     def guesses(self) -> list[list[Look]]:
         """The steps in order, grouped by prediction."""
@@ -176,7 +154,7 @@ class Timeline:
             return StepState(step, "fixed")
         place = moment.place(self.position)
         if place is not None:
-            return StepState(step, "candidate", Look(self.trace, step, moment, place))
+            return StepState(step, "candidate", Look.of(self.trace, step, moment, place))
         if not moment.window[0] <= self.position < moment.window[1]:
             return StepState(step, "later")
         behind = self.trace.settings.eos == "stop" and end_before(self, step) is not None

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from unmask.rules.limits import Cap, Floor
 from unmask.rules.registry import notation
-from unmask.rules.stability import Stability
+from unmask.rules.stability import swd_of
 from unmask.rules.words import counted, ordinal
-from unmask.trace.recording.reading import Trace
 from unmask.trace.story.timeline import Look, StepState, Timeline, end_before
 from unmask.trace.story.why_selected import selection_words, took_count
 
@@ -24,17 +22,11 @@ class Cause:
     words: str
 
 
-def swd_of(trace: Trace) -> Stability | None:
-    """The rule's SWD; None if it has none or lam is 0."""
-    parts = trace.rule.modulators
-    return next((part for part in parts if isinstance(part, Stability) and part.lam), None)
-
-
 def cause(timeline: Timeline, entry: StepState) -> Cause:
     """Why a masked position was written in a step, or was not."""
     if entry.look is not None:
         return _of_candidate(entry.look)
-    return Cause(entry.state, _ABSENT[entry.state](timeline, entry.step))
+    return Cause(entry.state, _absent(timeline, entry))
 
 
 def _of_candidate(look: Look) -> Cause:
@@ -43,19 +35,22 @@ def _of_candidate(look: Look) -> Cause:
     if look.chosen and not look.selected:
         return Cause("forced", _forced(look))
     if look.selected and not look.chosen:
-        return Cause("capped", f"{_took_it(look)}, but {_limits(look, Cap)} removed it")
+        return Cause("capped", _capped(look))
     if not look.ready:
         return Cause("unready", _unready(look))
-    if look.trace.settings.eos == "last" and not look.chosen and _ends(look):
+    ends = look.token in look.trace.spec.stop_ids
+    if look.trace.settings.eos == "last" and not look.chosen and ends:
         return Cause("deferred", f"eos=last ranks an end of text last: {selection_words(look)}")
-    if swd_of(look.trace) is not None and _sole_without_history(look):
+    if swd_of(look.trace.rule) is not None and _sole_without_history(look):
         return Cause("first", f"{_nothing_to_compare(look)}, which was this one")
     return Cause("selection", selection_words(look))
 
 
-def _took_it(look: Look) -> str:
-    name = notation(look.trace.rule.select)
-    return f"{name} chose {counted(took_count(look), 'position')} with this one"
+def _capped(look: Look) -> str:
+    rule = look.trace.rule
+    parts = [part for part in rule.limits if isinstance(part, Cap)] or rule.limits
+    took = f"chose {counted(took_count(look), 'position')} with this one"
+    return f"{notation(rule.select)} {took}, but {' or '.join(map(notation, parts))} removed it"
 
 
 def _forced(look: Look) -> str:
@@ -77,19 +72,9 @@ def _not_by_itself(look: Look, force: str) -> str:
     return f"{force} required more than the {count} that {name} chose; it was {ordinal(look.rank)}"
 
 
-def _limits(look: Look, kind: type[Any]) -> str:
-    parts = [part for part in look.trace.rule.limits if isinstance(part, kind)]
-    return " or ".join(notation(part) for part in parts or look.trace.rule.limits)
-
-
-def _ends(look: Look) -> bool:
-    return look.token in look.trace.spec.stop_ids
-
-
 def _sole_without_history(look: Look) -> bool:
     moment = look.moment
-    fewer = not bool(moment.ready.all())
-    return fewer and bool(np.isnan(moment.instability).all())
+    return not moment.ready.all() and bool(np.isnan(moment.instability).all())
 
 
 def _nothing_to_compare(look: Look) -> str:
@@ -98,30 +83,22 @@ def _nothing_to_compare(look: Look) -> str:
 
 
 def _unready(look: Look) -> str:
-    if swd_of(look.trace) is None:
+    if swd_of(look.trace.rule) is None:
         return "a modulator of the rule did not allow it yet"
     if _sole_without_history(look):
         return f"{_nothing_to_compare(look)}, and this was {ordinal(look.base_rank)}"
     return "it had no distribution from the step before, and SWD prefers positions that have one"
 
 
-def _later(timeline: Timeline, step: int) -> str:
-    return "its block was not open yet"
-
-
-def _behind(timeline: Timeline, step: int) -> str:
-    end = end_before(timeline, step)
-    return f"eos=stop decides nothing after the end of text at position {end}"
-
-
-def _stale(timeline: Timeline, step: int) -> str:
+def _absent(timeline: Timeline, entry: StepState) -> str:
+    """Why it was not a candidate."""
+    if entry.state == "later":
+        return "its block was not open yet"
+    if entry.state == "fixed":
+        return "it already had its token"
+    if entry.state == "behind":
+        end = end_before(timeline, entry.step)
+        return f"eos=stop decides nothing after the end of text at position {end}"
     cache = timeline.trace.header["model"].get("cache") or "none"
     named = "" if cache == "none" else f" ({cache})"
     return f"the cache{named} did not recompute it, so it was not a candidate"
-
-
-def _fixed(timeline: Timeline, step: int) -> str:
-    return "it already had its token"
-
-
-_ABSENT = {"later": _later, "behind": _behind, "stale": _stale, "fixed": _fixed}

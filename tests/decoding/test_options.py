@@ -1,0 +1,137 @@
+"""DecodingOptions: one dataclass that every surface reads into, resolved against a model."""
+
+import argparse
+import pickle
+
+import pytest
+
+from unmask.cli import parser
+from unmask.decoding.options import CACHES, DTYPES, EOS_POLICIES, OPTIONS, SAMPLING, DecodingOptions
+from unmask.decoding.resolve import resolve
+from unmask.errors import RequestError, UnknownName
+from unmask.lab.sweep.grid import KEYS
+from unmask.models.caches import POLICIES
+from unmask.models.denoiser import ModelSpec
+from unmask.rules.rule import Rule
+
+SPEC = ModelSpec(mask_id=1, vocab_size=8, eos_id=0)
+CAUSAL = ModelSpec(mask_id=1, vocab_size=8, eos_id=0, block=4)
+# A value of each option, as text and as read.
+EXAMPLES = {
+    "rule": ("confidence | top(1)", "confidence | top(1)"),
+    "length": ("12", 12),
+    "block": ("full", "full"),
+    "eos": ("stop", "stop"),
+    "steps": ("7", 7),
+    "history": ("3", 3),
+    "temperature": ("0.5", 0.5),
+    "top_p": ("0.9", 0.9),
+    "top_k": ("5", 5),
+    "tempered": ("true", True),
+    "seed": ("9", 9),
+    "cache": ("dual", "dual"),
+    "guidance": ("1.5", 1.5),
+    "dtype": ("bfloat16", "bfloat16"),
+    "mask_id": ("2", 2),
+}
+
+
+def flags_of(command):
+    """The options of a command, by name."""
+    action = next(a for a in parser()._actions if isinstance(a, argparse._SubParsersAction))
+    actions = action.choices[command]._actions
+    return {flag.removeprefix("--").replace("-", "_") for a in actions for flag in a.option_strings}
+
+
+def test_there_is_an_example_of_every_option():
+    assert set(EXAMPLES) == set(OPTIONS)
+
+
+@pytest.mark.parametrize("command", ["run", "serve", "eval", "sweep"])
+def test_every_option_is_an_argument_of_the_command_line(command):
+    assert set(OPTIONS) <= flags_of(command)
+
+
+def test_tuning_takes_every_option_but_the_rule():
+    assert set(OPTIONS) - {"rule"} <= flags_of("tune")
+
+
+def test_every_option_is_a_key_of_a_sweep_file():
+    assert set(OPTIONS) <= set(KEYS)
+
+
+def test_lm_eval_reads_every_option_but_the_sampling_of_its_tasks():
+    lm_eval = pytest.importorskip("unmask.integrations.lm_eval.options")
+    for name in set(OPTIONS) - set(SAMPLING):
+        text, value = EXAMPLES[name]
+        assert getattr(lm_eval.ModelArguments.of({name: text}).decoding, name) == value
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_a_text_is_read_as_the_value_it_stands_for(name):
+    text, value = EXAMPLES[name]
+    assert OPTIONS[name].parse(name, text) == value
+    assert getattr(DecodingOptions.read({name: value}), name) == value
+
+
+@pytest.mark.parametrize("name", sorted(set(OPTIONS) - {"rule"}))
+def test_a_wrong_value_names_the_option_and_what_is_allowed(name):
+    for wrong in ("", "no such word", [1], float("nan"), -1):
+        with pytest.raises(RequestError, match=f"^{name} must be ") as error:
+            DecodingOptions.read({name: wrong})
+        assert OPTIONS[name].allowed in str(error.value)
+
+
+def test_an_unknown_name_gets_a_suggestion():
+    with pytest.raises(UnknownName, match="did you mean 'temperature'"):
+        DecodingOptions.read({"temprature": 1})
+
+
+def test_a_value_of_none_changes_nothing():
+    options = DecodingOptions(length=5)
+    assert options.changed({"length": None, "seed": 3}) == DecodingOptions(length=5, seed=3)
+
+
+def test_words_are_those_of_the_tables_they_name():
+    assert ("none", *POLICIES) == CACHES
+    assert len(set(EOS_POLICIES)) == 6
+    assert set(DTYPES) == {"float32", "bfloat16", "float16"}
+
+
+def test_options_with_a_parsed_rule_can_be_pickled():
+    options = DecodingOptions("confidence | top(1)")
+    assert isinstance(options.parsed_rule, Rule)
+    assert options.parsed_rule is options.parsed_rule  # parsed once
+    assert pickle.loads(pickle.dumps(options)) == options
+
+
+@pytest.mark.parametrize(
+    ("options", "spec", "infill", "block"),
+    [
+        (DecodingOptions("swd-block32"), SPEC, False, 32),  # the recipe's
+        (DecodingOptions("swd-block32", length=32), SPEC, False, None),  # it does not fit
+        (DecodingOptions("swd-block32"), SPEC, True, None),
+        (DecodingOptions("swd-block32", block="full"), SPEC, False, None),
+        (DecodingOptions("swd-block32", block=8), SPEC, False, 8),
+        (DecodingOptions("swd-block32"), CAUSAL, False, 4),  # the model's
+        (DecodingOptions(block=8), CAUSAL, False, 8),
+        (DecodingOptions(), SPEC, False, None),
+    ],
+)
+def test_the_block_is_what_was_asked_else_the_models_else_the_recipes(options, spec, infill, block):
+    assert resolve(options, spec, infill=infill).block == block
+
+
+def test_defaults_fill_in_what_was_left_open_and_nothing_else():
+    usual = DecodingOptions(length=64, block=16, eos="last", temperature=0.5, top_p=0.9)
+    resolved = resolve(DecodingOptions(temperature=0.0, top_p=1.0), SPEC, usual)
+    assert (resolved.length, resolved.block, resolved.settings.eos) == (64, 16, "last")
+    assert (resolved.settings.sampling.temperature, resolved.settings.sampling.top_p) == (0.0, 1.0)
+
+
+def test_a_loaded_block_causal_model_keeps_its_blocks():
+    assert resolve(DecodingOptions(), CAUSAL, loaded=True).block == 4
+    with pytest.raises(RequestError, match="load it with another block"):
+        resolve(DecodingOptions(block=8), CAUSAL, loaded=True)
+    with pytest.raises(RequestError, match="no full window"):
+        resolve(DecodingOptions(block="full"), CAUSAL)
