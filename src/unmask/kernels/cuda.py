@@ -5,14 +5,13 @@ A program writes eleven numbers for its part, and `parts` joins the few dozen pa
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 
 import torch
 import triton
 import triton.language as tl
-from torch import Tensor
 
-from unmask.kernels.common import ReduceInput, Stats, Unavailable
+from unmask.kernels.common import ReduceInput, Stats, Unavailable, readable
 from unmask.kernels.parts import joined
 
 PART = 4096  # tokens that a program holds at once
@@ -85,27 +84,18 @@ def reduce_rows(rows: ReduceInput, part: int = PART) -> Stats:
     count, vocabulary = rows.now.shape
     parts = triton.cdiv(vocabulary, part)
     compared = rows.slot is not None and bool(rows.kl)
-    now = _readable(rows.now)
-    past = now if rows.past is None or not len(rows.past) else _readable(rows.past)
+    now = readable(rows.now)
+    past = now if rows.past is None or not len(rows.past) else readable(rows.past)
     slot = rows.slot if rows.slot is not None else torch.empty(0, device=now.device)
     token = torch.empty((count, parts), dtype=torch.int64, device=now.device)
     columns = torch.empty((COLUMNS, count, parts), device=now.device)
     if count:
-        with _on(now):
+        with torch.cuda.device(now.device) if now.is_cuda else nullcontext():
             _reduce_part[count, parts](
                 now, past, slot, token, columns, now.stride(0), past.stride(0), vocabulary,
                 parts, count, compared=compared, size=part, num_warps=8,
             )  # fmt: skip
     return joined(rows, token, columns.double(), compared)
-
-
-def _readable(values: Tensor) -> Tensor:
-    """The same values with the tokens of a row contiguous; rows may have any stride."""
-    return values if values.stride(-1) == 1 else values.contiguous()
-
-
-def _on(values: Tensor) -> AbstractContextManager[object]:
-    return torch.cuda.device(values.device) if values.is_cuda else nullcontext()
 
 
 def _interpreted() -> bool:

@@ -19,7 +19,6 @@ class KeyValues(Protocol):
 
     def update(self, layer: int, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
         """[B, H, Q, D] of this forward's positions -> [B, H, K, D] of all positions."""
-        ...
 
 
 class Attention(nn.Module):
