@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Any
 
 Paint = Callable[..., str]  # takes a text and the names of its styles
@@ -68,7 +68,13 @@ class TextTable:
 
     head: tuple[str, ...]
     rows: tuple[TextRow, ...]
-    left: frozenset[str] = field(default_factory=frozenset)
+    left: frozenset[str]
+
+    def folded(self, wanted: Sequence[bool], tail: int = 8, most: int = 24) -> TextTable:
+        """The table with a row of dots for the rows that are left out."""
+        dots = TextRow(("...", *[""] * (len(self.head) - 1)), ("dim",))
+        shown = folded(wanted, tail, most)
+        return replace(self, rows=tuple(dots if i is None else self.rows[i] for i in shown))
 
     def lines(self, paint: Paint, width: int = 80) -> list[str]:
         """A line for the head and one for each row, cut at the width."""
@@ -87,11 +93,6 @@ class TextTable:
 
 def _cut(line: str, width: int) -> str:
     return line if len(line) <= width else line[: width - 3] + "..."
-
-
-def gap(width: int) -> TextRow:
-    """A row for rows that are left out."""
-    return TextRow(("...", *[""] * (width - 1)), ("dim",))
 
 
 def folded(wanted: Sequence[bool], tail: int = 8, most: int = 24) -> list[int | None]:

@@ -118,7 +118,7 @@ class Timeline:
     def events(self) -> tuple[PositionEvent, ...]:
         return tuple(self._events())
 
-    @property
+    @cached_property
     def looks(self) -> list[Look]:
         """The steps in which it was a candidate."""
         looks = [entry.look for entry in self.entries if entry.look is not None]
