@@ -8,8 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812  (the field's name for it)
 
 from unmask.models.architecture import Architecture
-from unmask.models.experts import MixtureOfExperts
-from unmask.models.layers import Embedding, Linear, RMSNorm, Rotary, RotaryTable
+from unmask.models.layers import Embedding, Linear, MixtureOfExperts, RMSNorm, Rotary, RotaryTable
 
 
 class KeyValues(Protocol):

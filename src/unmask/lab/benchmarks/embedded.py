@@ -46,29 +46,19 @@ def _examples(
     _: Path | None, tasks: Sequence[str], count: int, split: Split, seed: int
 ) -> list[Example]:
     """All problems, task by task; they need no data."""
-    problems = [
-        (f"{name}/{number}", problem)
-        for name in tasks
-        for number, problem in enumerate(TASKS[name].sample(split, count, seed))
-    ]
-    return [
-        Example(
-            id=key,
-            index=index,
-            slots={"prompt": problem.prompt},
-            reference=problem.answer,
-            fields={"problem": problem},
-            group=problem.task,
-        )
-        for index, (key, problem) in enumerate(problems)
-    ]
+    examples: list[Example] = []
+    for name in tasks:
+        for number, problem in enumerate(TASKS[name].sample(split, count, seed)):
+            key, fields = f"{name}/{number}", {"problem": problem}
+            slots = {"prompt": problem.prompt}
+            examples.append(
+                Example(key, len(examples), slots, problem.answer, fields, problem.task)
+            )
+    return examples
 
 
 def _solved(example: Example, response: Response, _: Tools) -> Ruling:
     return Ruling(TASKS[example.group].solved(example.fields["problem"], response.cut))
 
 
-EMBEDDED = (
-    embedded("embedded", tuple(TASKS)),
-    *(embedded(name, (name,)) for name in TASKS),
-)
+EMBEDDED = (embedded("embedded", tuple(TASKS)), *(embedded(name, (name,)) for name in TASKS))
