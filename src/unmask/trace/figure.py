@@ -118,20 +118,18 @@ def _draw(figure: Figure, panels: Sequence[PositionPanel], heights: Sequence[flo
     last = max(panel.last for panel in panels)
     most = _top([moved for panel in panels for _, moved in panel.moved])
     handles: dict[str, Artist] = {}
-    mains, place = [], 0
+    mains, places = [], (grid[place] for place in range(len(heights)))
     for panel in panels:
-        main = lowest = figure.add_subplot(grid[place])
+        main = lowest = figure.add_subplot(next(places))
         for label, artist in _main(main, panel, most):
             handles.setdefault(label, artist)
         _furnish(main, panel, last)
         mains.append(main)
-        place += 1
         if panel.apart:
-            lowest = figure.add_subplot(grid[place])
+            lowest = figure.add_subplot(next(places))
             for label, artist in _score_apart(lowest, panel):
                 handles.setdefault(label, artist)
             _steps(lowest, last)
-            place += 1
     lowest.set_xlabel("step")
     add_legend(figure, list(handles.values()))
     figure.draw_without_rendering()  # computes the layout, which the labels need

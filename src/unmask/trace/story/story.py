@@ -78,9 +78,8 @@ class TextTable:
 
     def lines(self, paint: Paint, width: int = 80) -> list[str]:
         """A line for the head and one for each row, cut at the width."""
-        every = [self.head, *(row.cells for row in self.rows)]
-        widths = [max(len(cells[i]) for cells in every) for i in range(len(self.head))]
         styled = [TextRow(self.head, ("dim",)), *self.rows]
+        widths = [max(len(row.cells[i]) for row in styled) for i in range(len(self.head))]
         return [paint(_cut(self._line(row.cells, widths), width), *row.styles) for row in styled]
 
     def _line(self, cells: Sequence[str], widths: Sequence[int]) -> str:
