@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from unmask.embedded.tasks import TASKS, Split
 from unmask.lab.benchmarks.base import Benchmark
@@ -35,16 +34,14 @@ def embedded(
         name=name,
         about=f"{several}; {count * len(tasks)} problems of the {split} split",
         presets=PRESETS,
-        read=lambda data: _examples(data, tasks, count, split, seed),
+        read=lambda _: _examples(tasks, count, split, seed),
         scorers={scorer.name: scorer},
         gold=lambda example: example.reference,
         wrong=lambda example: example.reference.rstrip(".")[:-1],
     )
 
 
-def _examples(
-    _: Path | None, tasks: Sequence[str], count: int, split: Split, seed: int
-) -> list[Example]:
+def _examples(tasks: Sequence[str], count: int, split: Split, seed: int) -> list[Example]:
     """All problems, task by task; they need no data."""
     examples: list[Example] = []
     for name in tasks:
