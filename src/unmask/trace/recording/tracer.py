@@ -43,9 +43,6 @@ class Tracer:
     opens and closes the stream.
 
     Args:
-        stream: where the bytes are written.
-        spec: spec of the model.
-        request: the request that is decoded.
         tokenizer: gives the texts of the tokens; without one the trace has only their ids.
         model: how to load the model again for `unmask replay`: path, dtype, cache...
         branch: the run that the first steps repeat, if this run is a branch.
