@@ -31,9 +31,14 @@ class UnknownName(RuleError):  # noqa: N818  (reads as the sentence it prints)
 
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
         names = list(known)
-        near = get_close_matches(name, names, n=1, cutoff=0.5)
-        hint = f"; did you mean {near[0]!r}?" if near else ";"
+        hint = did_you_mean(name, names) or ";"
         super().__init__(f"unknown {kind} {name!r}{hint} known: {', '.join(names)}")
+
+
+def did_you_mean(name: str, known: Iterable[str], cutoff: float = 0.5) -> str:
+    """`; did you mean 'x'?` with the nearest known name; empty if none is near."""
+    near = get_close_matches(name, list(known), n=1, cutoff=cutoff)
+    return f"; did you mean {near[0]!r}?" if near else ""
 
 
 def require_whole(name: str, number: int, least: int) -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.models.configs import config_of
 from tests.models.reference import gated, route_sigmoid, route_softmax
 from unmask.models.architecture import Experts
-from unmask.models.experts import MixtureOfExperts
+from unmask.models.layers import MixtureOfExperts
 
 
 def module_of(hidden=4, router=None, bias=None, **fields):

@@ -18,12 +18,8 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     )
     option = command.add_argument
     option("folder", type=Path, metavar="DIR", help="folder of golden cases")
-    option(
-        "--dtype",
-        choices=("float64", "float32", "both"),
-        default="both",
-        help="precision of the model's logits (default: both)",
-    )
+    dtype = "precision of the model's logits (default: both)"
+    option("--dtype", choices=("float64", "float32", "both"), default="both", help=dtype)
     option("--failures", type=int, default=10, metavar="N", help="show N failures (default: 10)")
     option("--json", action="store_true", help="print every outcome as JSON")
     command.set_defaults(run=run)

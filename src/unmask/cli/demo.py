@@ -36,32 +36,17 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         "intervals; then EB-Sampler's gamma sweep as a plot. No download; about 80 seconds on two "
         "cores.",
     )
-    command.add_argument(
-        "--problems", type=int, default=200, metavar="N",
-        help="number of held-out problems, 2 to 200 (default: 200)",
-    )  # fmt: skip
-    command.add_argument(
-        "--output", type=Path, default=Path("unmask-demo"), metavar="FOLDER",
-        help="folder for results.json and the plot (default: unmask-demo)",
-    )  # fmt: skip
-    command.add_argument(
-        "--oracle",
-        action="store_true",
-        help="show sixteen sentences with known true probabilities instead; takes a few seconds",
-    )
-    command.add_argument(
-        "--seeds",
-        type=int,
-        default=100,
-        metavar="N",
-        help="with --oracle: number of noise seeds (default: 100)",
-    )
-    command.add_argument(
-        "--colour",
-        choices=("auto", "always", "never"),
-        default="auto",
-        help="when to use colour (default: auto)",
-    )
+    option = command.add_argument
+    problems = "number of held-out problems, 2 to 200 (default: 200)"
+    option("--problems", type=int, default=200, metavar="N", help=problems)
+    output = "folder for results.json and the plot (default: unmask-demo)"
+    option("--output", type=Path, default=Path("unmask-demo"), metavar="FOLDER", help=output)
+    oracle = "show sixteen sentences with known true probabilities instead; takes a few seconds"
+    option("--oracle", action="store_true", help=oracle)
+    seeds = "with --oracle: number of noise seeds (default: 100)"
+    option("--seeds", type=int, default=100, metavar="N", help=seeds)
+    colour = "when to use colour (default: auto)"
+    option("--colour", choices=("auto", "always", "never"), default="auto", help=colour)
     command.set_defaults(run=run)
 
 

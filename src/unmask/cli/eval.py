@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from unmask.cli.lab_options import add_cluster, add_running, add_task
+from unmask.cli.lab_options import add_running, add_task
 from unmask.cli.options import PRESET, add_import, add_options, given_options
 from unmask.decoding.options import OPTIONS
 from unmask.rules.recipes import DEFAULT_RULE
@@ -30,7 +30,6 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     add_import(command)
     running = command.add_argument_group("running")
     add_running(running)
-    add_cluster(running)
     running.add_argument(
         "--trace", type=Path, metavar="DIR", help="write a trace of every example to this folder"
     )

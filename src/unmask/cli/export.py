@@ -34,15 +34,10 @@ def _add_sglang(targets: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "installed in its environment.",
         epilog="example: unmask export sglang --rule 'confidence | swd(5) | eb(0.1)' -o rule.yaml",
     )
-    command.add_argument("--model", metavar="PATH", help="folder of the checkpoint to serve")
-    command.add_argument(
-        "-o",
-        "--output",
-        type=Path,
-        default=Path("rule.yaml"),
-        metavar="FILE",
-        help="file to write (default: rule.yaml)",
-    )
+    option = command.add_argument
+    option("--model", metavar="PATH", help="folder of the checkpoint to serve")
+    output = "file to write (default: rule.yaml)"
+    option("-o", "--output", type=Path, default=Path("rule.yaml"), metavar="FILE", help=output)
     group = command.add_argument_group("decoding of each block")
     add_options(group, BLOCK_OPTIONS, {"seed": "a different one for each request"})
     command.set_defaults(run=run_sglang)
@@ -57,12 +52,8 @@ def _add_custom_generate(targets: argparse._SubParsersAction[argparse.ArgumentPa
         "decodes by the rule. A call can override every option that is written here.",
         epilog="example: unmask export custom-generate DIR --rule 'confidence | swd(5) | eb(0.1)'",
     )
-    command.add_argument(
-        "folder",
-        type=Path,
-        metavar="DIR",
-        help="folder to write into: a new one, or that of a checkpoint",
-    )
+    folder = "folder to write into: a new one, or that of a checkpoint"
+    command.add_argument("folder", type=Path, metavar="DIR", help=folder)
     group = command.add_argument_group("decoding")
     names = [name for name in GENERATE_OPTIONS if name != "mask_id"]
     add_options(group, names, {"length": "max_new_tokens of the call"})

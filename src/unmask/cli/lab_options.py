@@ -30,8 +30,8 @@ def add_task(command: argparse.ArgumentParser) -> None:
     option("--preset", metavar="NAME", help=PRESET_HELP)
 
 
-def add_running(group: argparse._ArgumentGroup) -> None:
-    """Add options that do not change results."""
+def add_running(group: argparse._ArgumentGroup, cluster: bool = True) -> None:
+    """Add options that do not change results; `cluster` adds the one of a Ray cluster."""
     option = group.add_argument
     keep = f"store finished examples here and continue from them (default: {STORE})"
     option("--store", type=Path, default=STORE, metavar="FILE", help=keep)
@@ -42,15 +42,12 @@ def add_running(group: argparse._ArgumentGroup) -> None:
     devices = "start a worker on each of these devices (default: cuda if there is one, else cpu)"
     option("--device", metavar="NAME,...", help=devices)
     option("--allow-unsandboxed", action="store_true", help=UNSANDBOXED_HELP)
-
-
-def add_cluster(group: argparse._ArgumentGroup) -> None:
-    """Add the option that runs on a Ray cluster."""
-    group.add_argument(
-        "--ray", nargs="?", const="", metavar="ADDRESS",
-        help="run on the Ray cluster at HOST:PORT, or auto for this machine's cluster; without "
-        "ADDRESS, on RAY_ADDRESS or a new cluster",
-    )  # fmt: skip
+    if cluster:
+        option(
+            "--ray", nargs="?", const="", metavar="ADDRESS",
+            help="run on the Ray cluster at HOST:PORT, or auto for this machine's cluster; without "
+            "ADDRESS, on RAY_ADDRESS or a new cluster",
+        )  # fmt: skip
 
 
 def options_of(arguments: argparse.Namespace) -> RunOptions:

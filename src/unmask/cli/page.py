@@ -19,16 +19,12 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         "side by side and marks their first difference. Without TRACE the page asks for files.",
         epilog='example: unmask run "PROMPT" --trace a.trace; unmask page a.trace -o a.html',
     )
-    command.add_argument(
+    option = command.add_argument
+    option(
         "traces", nargs="*", type=Path, metavar="TRACE", help="one or two files of 'run --trace'"
     )
-    command.add_argument(
-        "-o",
-        "--output",
-        type=Path,
-        metavar="FILE",
-        help="file to write (default: name of the first trace with .html)",
-    )
+    output = "file to write (default: name of the first trace with .html)"
+    option("-o", "--output", type=Path, metavar="FILE", help=output)
     command.set_defaults(run=run)
 
 

@@ -20,10 +20,8 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     option = command.add_argument
     option("store", type=Path, metavar="STORE", help="a file of results, such as unmask-lab.sqlite")
     option("--output", type=Path, metavar="FOLDER", help="folder to write (default: STORE-report)")
-    option(
-        "--baseline", metavar="RULE",
-        help="compare every rule with this one (default: each SWD rule with itself at lam 0)",
-    )  # fmt: skip
+    baseline = "compare every rule with this one (default: each SWD rule with itself at lam 0)"
+    option("--baseline", metavar="RULE", help=baseline)
     command.set_defaults(run=run)
 
 

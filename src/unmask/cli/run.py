@@ -59,12 +59,8 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
 def add_model(group: argparse._ArgumentGroup) -> None:
     """Add the options that say which model to load, for `run` and `serve`."""
     option = group.add_argument
-    option(
-        "--model",
-        default=NAME,
-        metavar="PATH",
-        help="checkpoint folder or hub id (default: embedded, the model inside the package)",
-    )
+    model = "checkpoint folder or hub id (default: embedded, the model inside the package)"
+    option("--model", default=NAME, metavar="PATH", help=model)
     option(
         "--device", metavar="NAME", help="torch device (default: cuda if there is one, else cpu)"
     )
@@ -79,12 +75,8 @@ def add_decoding(group: argparse._ArgumentGroup) -> None:
 
 def _add_prompt(group: argparse._ArgumentGroup) -> None:
     form = group.add_mutually_exclusive_group()
-    form.add_argument(
-        "--chat",
-        action="store_const",
-        const=True,
-        help="use the chat template (default: if it exists)",
-    )
+    chat = "use the chat template (default: if it exists)"
+    form.add_argument("--chat", action="store_const", const=True, help=chat)
     form.add_argument(
         "--raw", dest="chat", action="store_const", const=False, help="use no chat template"
     )
@@ -97,11 +89,8 @@ def _add_output(group: argparse._ArgumentGroup) -> None:
     option = group.add_argument
     option("--json", action="store_true", help="print JSON")
     option("--watch", action="store_true", help="show the canvas after each step")
-    option(
-        "--trace",
-        metavar="FILE",
-        help="write every step to this file (with --input: folder); see explain, page, replay",
-    )
+    trace = "write every step to this file (with --input: folder); see explain, page, replay"
+    option("--trace", metavar="FILE", help=trace)
     option("--input", metavar="FILE", help="answer these JSON lines; - reads stdin")
     option("--output", metavar="FILE", help="append answers to this file (default: stdout)")
     option("--batch-size", type=int, default=8, metavar="N", help="rows per batch (default: 8)")

@@ -35,12 +35,8 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     option("--task", required=True, metavar="NAME", help="task; 'unmask tasks' lists them")
     option("--generations", required=True, type=Path, metavar="FILE", help="texts as JSON lines")
     option("--data", type=Path, metavar="DIR", help="folder of benchmark files (default: the hub)")
-    option(
-        "--scorer",
-        action="append",
-        metavar="NAME",
-        help="scorer, or all; may be repeated (default: unmask, and daedal if the task has it)",
-    )
+    scorer = "scorer, or all; may be repeated (default: unmask, and daedal if the task has it)"
+    option("--scorer", action="append", metavar="NAME", help=scorer)
     option("--length", type=int, metavar="N", help="grade texts of this length only (default: all)")
     option("--preset", metavar="NAME", help="apply the prefill and stop strings of this preset")
     limit = "CPU seconds for each formula (default: 5)"

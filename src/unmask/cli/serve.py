@@ -55,32 +55,24 @@ def _add_serving(group: argparse._ArgumentGroup) -> None:
     )  # fmt: skip
     add("--batch-size", type=int, default=8, metavar="N", help="rows at once (default: 8)")
     add("--queue", type=int, default=64, metavar="N", help="rows that may wait (default: 64)")
-    add(
-        "--grace", type=float, default=30.0, metavar="S",
-        help="seconds to finish requests after an interrupt (default: 30)",
-    )  # fmt: skip
+    grace = "seconds to finish requests after an interrupt (default: 30)"
+    add("--grace", type=float, default=30.0, metavar="S", help=grace)
     add(
         "--ray", nargs="?", const="", metavar="ADDRESS",
         help="run replicas on the Ray cluster at HOST:PORT, or auto for this machine's cluster; "
         "without ADDRESS, on RAY_ADDRESS or a new cluster",
     )  # fmt: skip
     add("--replicas", type=int, metavar="N", help="with --ray: number of replicas (default: 1)")
-    add(
-        "--threads", type=int, metavar="N",
-        help="torch threads (default: 1 for the embedded model, else torch's own)",
-    )  # fmt: skip
+    threads = "torch threads (default: 1 for the embedded model, else torch's own)"
+    add("--threads", type=int, metavar="N", help=threads)
 
 
 def _add_limits(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
-    add(
-        "--max-length", type=int, default=1024, metavar="N",
-        help="most tokens that a request may write (default: 1024)",
-    )  # fmt: skip
-    add(
-        "--max-prompt", type=int, default=4096, metavar="N",
-        help="most tokens of a prompt (default: 4096)",
-    )  # fmt: skip
+    max_length = "most tokens that a request may write (default: 1024)"
+    add("--max-length", type=int, default=1024, metavar="N", help=max_length)
+    max_prompt = "most tokens of a prompt (default: 4096)"
+    add("--max-prompt", type=int, default=4096, metavar="N", help=max_prompt)
 
 
 def run(arguments: argparse.Namespace) -> int:

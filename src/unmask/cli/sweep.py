@@ -5,14 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from unmask.cli.lab_options import (
-    MODEL_HELP,
-    PRESET_HELP,
-    add_cluster,
-    add_running,
-    options_of,
-    progress,
-)
+from unmask.cli.lab_options import MODEL_HELP, PRESET_HELP, add_running, options_of, progress
 from unmask.cli.options import PRESET, add_import, add_options, given_lists
 from unmask.decoding.options import OPTIONS
 from unmask.embedded import NAME
@@ -46,7 +39,6 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     add_import(grid)
     running = command.add_argument_group("running")
     add_running(running)
-    add_cluster(running)
     running.add_argument(
         "--dry-run", action="store_true", help="print the trials and their cost, and stop"
     )

@@ -40,7 +40,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     option("--no-regret", action="store_true", help="skip the comparison with the whole grid")
     others = [name for name in OPTIONS if name not in ("rule", "block")]
     add_options(command.add_argument_group("decoding"), others, PRESET)
-    add_running(command.add_argument_group("running"))
+    add_running(command.add_argument_group("running"), cluster=False)
     command.set_defaults(run=run)
 
 

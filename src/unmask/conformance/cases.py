@@ -16,6 +16,7 @@ from unmask.rules.select import Threshold
 
 EOS, EOT = 59, 58  # of the toy denoisers
 SCORES = {"maskgit_plus": "confidence", "topk_margin": "margin", "entropy": "entropy"}
+_SELECTIONS = {"topk": "top({k})", "threshold": "threshold({tau})", "eb": "eb({gamma})"}
 
 
 class Skipped(Exception):  # noqa: N818
@@ -77,24 +78,18 @@ def _block(config: dict[str, Any]) -> int | None:
 
 
 def _swd_rule(config: dict[str, Any]) -> str:
-    parts = [config["metric"]]
-    parts.append(
+    parts = [
+        config["metric"],
         f"swd({config['lam']}, kl={config['kl_dir']}, start={config['first_step']}, "
-        f"form={config['entropy_form']}, scope={config.get('history_scope', 'sequence')})"
-    )
+        f"form={config['entropy_form']}, scope={config.get('history_scope', 'sequence')})",
+    ]
     if "credit" in config:
-        credit = config["credit"]
-        parts.insert(0, f"credit({credit['alpha']}, {credit['beta']}, {credit['gamma']})")
+        parts.insert(0, "credit({alpha}, {beta}, {gamma})".format(**config["credit"]))
     select = config["sel"]
     if "klass" in config:
-        klass = config["klass"]
-        parts.append(f"klass({klass['conf']}, kl={klass['kl']}, n={klass['n']})")
-    elif select["policy"] == "topk":
-        parts.append(f"top({select['k']})")
-    elif select["policy"] == "threshold":
-        parts.append(f"threshold({select['tau']})")
-    elif select["policy"] == "eb":
-        parts.append(f"eb({select['gamma']})")
+        parts.append("klass({conf}, kl={kl}, n={n})".format(**config["klass"]))
+    elif select["policy"] in _SELECTIONS:
+        parts.append(_SELECTIONS[select["policy"]].format(**select))
     else:
         raise NotOffered(f"the selection {select['policy']!r} is not known")
     return " | ".join(parts)
@@ -111,24 +106,26 @@ def _llada(c: dict[str, Any], folder: Path) -> CasePlan:
     return CasePlan(settings, guidance=c.get("cfg_scale", 0.0), stop_ids=stops)
 
 
-def _dream(c: dict[str, Any], folder: Path) -> CasePlan:
+def dream_rule(c: dict[str, Any]) -> str:
+    """The rule of Dream's own sampler."""
     if c["alg"] == "origin":
-        rule = f"confidence | origin({c['steps']}, eps={c['eps']})"
-    else:
-        rule = f"{SCORES[c['alg']]} | timesteps({c['steps']}, eps={c['eps']})"
-    return CasePlan(_settings(c, rule), shift=True, seed=c.get("torch_manual_seed", 0))
+        return f"confidence | origin({c['steps']}, eps={c['eps']})"
+    return f"{SCORES[c['alg']]} | timesteps({c['steps']}, eps={c['eps']})"
+
+
+def _dream(c: dict[str, Any], folder: Path) -> CasePlan:
+    return CasePlan(_settings(c, dream_rule(c)), shift=True, seed=c.get("torch_manual_seed", 0))
 
 
 def _fastdllm(c: dict[str, Any], folder: Path) -> CasePlan:
     if c.get("threshold") is None:
         return CasePlan(_settings(c, f"confidence | static({c['steps']})"))
-    eos: Eos = "fill" if c.get("early_stop") else "keep"
-    return CasePlan(_settings(c, f"confidence | threshold({c['threshold']}, test=ge)", eos))
+    rule = f"confidence | threshold({c['threshold']}, test=ge)"
+    return CasePlan(_settings(c, rule, _fastdllm_eos(c)))
 
 
-def _fastdllm_factor(c: dict[str, Any], folder: Path) -> CasePlan:
-    eos: Eos = "fill" if c.get("early_stop") else "keep"
-    return CasePlan(_settings(c, f"confidence | factor({c['factor']}, last=take)", eos))
+def _fastdllm_eos(c: dict[str, Any]) -> Eos:
+    return "fill" if c.get("early_stop") else "keep"
 
 
 def _klass_alg(c: dict[str, Any], folder: Path) -> CasePlan:
@@ -193,9 +190,8 @@ def _d2_threshold(c: dict[str, Any], folder: Path) -> CasePlan:
 def _d2_ar(c: dict[str, Any], folder: Path) -> CasePlan:
     if c["threshold"] is None:
         raise KnownDifference("without a threshold upstream takes the whole block in one step")
-    return CasePlan(
-        _settings(c, f"confidence | ar({c['threshold']}, k={c['num_transfer_tokens']})")
-    )
+    rule = f"confidence | ar({c['threshold']}, k={c['num_transfer_tokens']})"
+    return CasePlan(_settings(c, rule))
 
 
 def _d2_eb(c: dict[str, Any], folder: Path) -> CasePlan:
@@ -206,9 +202,8 @@ def _d2_eb(c: dict[str, Any], folder: Path) -> CasePlan:
 
 def _dllm_plugin(c: dict[str, Any], folder: Path) -> CasePlan:
     tau = Threshold(c["commit_confidence_threshold"]).tau
-    return CasePlan(
-        _settings(c, f"confidence | threshold({tau}) | floor(1, steps={c['denoise_steps']})")
-    )
+    rule = f"confidence | threshold({tau}) | floor(1, steps={c['denoise_steps']})"
+    return CasePlan(_settings(c, rule))
 
 
 _DINFER_THRESHOLD = "confidence | threshold({threshold}, test=ge, slack=1e-05)"
@@ -238,7 +233,7 @@ _UPSTREAM: dict[str, Make] = {
     "fastdllm_dream": _by_rule(
         "confidence | threshold({threshold}, test=ge) | cap(1, steps={steps})", shift=True
     ),
-    "fastdllm_factor": _fastdllm_factor,
+    "fastdllm_factor": _by_rule("confidence | factor({factor}, last=take)", _fastdllm_eos),
     "klass": _klass(test=""),
     "klass_alg": _klass_alg,
     "klass_dream": _klass(test=", test=ge", shift=True),

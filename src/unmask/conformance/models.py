@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from unmask.conformance.cases import SCORES, KnownDifference, NotOffered, Skipped
-from unmask.conformance.report import Report
+from unmask.conformance.cases import KnownDifference, NotOffered, Skipped, dream_rule
+from unmask.conformance.report import Report, read_golden
 from unmask.decoding.loop import decode_steps
 from unmask.decoding.options import Eos
 from unmask.decoding.request import Settings, prompt_request
@@ -38,18 +37,22 @@ def is_model_folder(folder: Path) -> bool:
 def run_model(folder: Path, report: Report) -> None:
     """Run all golden cases of one checkpoint folder, in float32."""
     name = folder.name
-    meta = _json(folder / "golden_meta.json") or {}
+    meta = read_golden(folder / "golden_meta.json") or {}
     try:
         loaded = load(folder, dtype="float32")
     except UnmaskError as error:
         report.add(f"{name}/load", "failed", str(error))
         return
-    report.add(f"{name}/load", *_verdict(_spec_differences(loaded, meta)))
+    report.check(f"{name}/load", _spec_differences(loaded, meta))
     if (folder / "golden_forward.npz").is_file():
         _forward(loaded, meta, report, name)
-    for case in _json(folder / "golden_generate.json") or []:
+    for case in read_golden(folder / "golden_generate.json") or []:
         _generation(loaded, case, report, f"{name}/generate/{case['case']}")
-    _text(loaded, _json(folder / "golden_text.json") or {}, report, name)
+    texts = read_golden(folder / "golden_text.json") or {}
+    for number, case in enumerate(texts.get("tokenize", [])):
+        report.check(f"{name}/tokenize/{number}", _token_differences(loaded, case))
+    for number, case in enumerate(texts.get("chat", [])):
+        report.check(f"{name}/chat/{number}", _chat_differences(loaded, case))
 
 
 def _spec_differences(loaded: Loaded, meta: dict[str, Any]) -> Iterator[str]:
@@ -79,10 +82,9 @@ def _forward(loaded: Loaded, meta: dict[str, Any], report: Report, name: str) ->
             hook.remove()
         compared = real if positions is not None else torch.ones_like(real)
         logits = loaded.model.module.logits(hidden)
-        verdict = _verdict(_far(logits[compared], wanted[compared], "logits"))
-        report.add(f"{name}/forward/{case}", *verdict)
+        report.check(f"{name}/forward/{case}", _far(logits[compared], wanted[compared], "logits"))
         if case == "c0" and hidden_file.is_file():
-            report.add(f"{name}/hidden", *_verdict(_hidden(hidden_file, [*states, hidden])))
+            report.check(f"{name}/hidden", _hidden(hidden_file, [*states, hidden]))
 
 
 def _mask(real: Tensor, block: int | None) -> Tensor | None:
@@ -142,7 +144,7 @@ class GenerationPlan:
 def _generation(loaded: Loaded, case: dict[str, Any], report: Report, name: str) -> None:
     try:
         plan = _plan(loaded, case)
-        report.add(name, *_verdict(_generation_differences(loaded, case, plan)))
+        report.check(name, _generation_differences(loaded, case, plan))
     except Skipped as reason:
         report.add(name, reason.status, str(reason))
     except UnmaskError as error:
@@ -183,10 +185,8 @@ def _dream_plan(p: dict[str, Any], case: dict[str, Any]) -> GenerationPlan:
     length, steps = p["max_new_tokens"], p["steps"]
     if p["alg"] == "confidence_threshold":
         rule = f"confidence | threshold({p['threshold']}, test=ge) | cap(1, steps={steps})"
-    elif p["alg"] == "origin":
-        rule = f"confidence | origin({steps}, eps={p['eps']})"
     else:
-        rule = f"{SCORES[p['alg']]} | timesteps({steps}, eps={p['eps']})"
+        rule = dream_rule(p)
     sampling = Sampling(0.0, p.get("top_p") or 1.0, p.get("top_k") or 0, tempered=True)
     return GenerationPlan(rule, length, sampling=sampling, seed=case.get("torch_manual_seed", 0))
 
@@ -195,11 +195,9 @@ def _llada2_plan(p: dict[str, Any]) -> GenerationPlan:
     least = max(1, p["block_length"] // p["steps"])
     rule = f"confidence | threshold({p['threshold']}) | floor({least})"
     # Upstream stops after the block with EOS; with early stop, once all before EOS is filled.
+    plan = GenerationPlan(rule, p["gen_length"], eos="block", cache="block")
     early = bool(p.get("eos_early_stop"))
-    block = p["block_length"]
-    return GenerationPlan(
-        rule, p["gen_length"], eos="block", cache="block", attention_block=block, early=early
-    )
+    return replace(plan, attention_block=p["block_length"], early=early)
 
 
 def _sdar_plan(p: dict[str, Any]) -> GenerationPlan:
@@ -281,13 +279,6 @@ def _useful_forwards(case: dict[str, Any], spec: ModelSpec) -> int | None:
     return sum(decides(rows[0]) for rows in inputs)
 
 
-def _text(loaded: Loaded, golden: dict[str, Any], report: Report, name: str) -> None:
-    for number, case in enumerate(golden.get("tokenize", [])):
-        report.add(f"{name}/tokenize/{number}", *_verdict(_token_differences(loaded, case)))
-    for number, case in enumerate(golden.get("chat", [])):
-        report.add(f"{name}/chat/{number}", *_verdict(_chat_differences(loaded, case)))
-
-
 def _token_differences(loaded: Loaded, case: dict[str, Any]) -> Iterator[str]:
     tokenizer = loaded.tokenizer
     values = {
@@ -316,15 +307,6 @@ def _chat_differences(loaded: Loaded, case: dict[str, Any]) -> Iterator[str]:
         text = loaded.tokenizer.decode(case["output_ids"], skip_special=True)
         if text != case.get("output_text_skip_special", text):
             yield f"output text: expected {case['output_text_skip_special']!r}, got {text!r}"
-
-
-def _verdict(differences: Iterator[str]) -> tuple[Any, str]:
-    reason = next(differences, "")
-    return ("failed" if reason else "passed"), reason
-
-
-def _json(file: Path) -> Any:
-    return json.loads(file.read_text()) if file.is_file() else None
 
 
 def folders(root: Path) -> Sequence[Path]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Literal
+from pathlib import Path
+from typing import Any, Literal
 
 Status = Literal["passed", "failed", "known difference", "not offered"]
 
@@ -31,6 +33,11 @@ class Report:
 
     def add(self, case: str, status: Status, reason: str = "") -> None:
         self.outcomes.append(Outcome(case, status, reason))
+
+    def check(self, case: str, differences: Iterator[str]) -> None:
+        """Add a case that passes if there is no difference."""
+        reason = next(differences, "")
+        self.add(case, "failed" if reason else "passed", reason)
 
     def count(self, status: Status) -> int:
         """The number of outcomes with a status; a case in two precisions counts twice."""
@@ -61,3 +68,8 @@ class Report:
             if outcome.status == status and outcome.case not in seen:
                 seen.add(outcome.case)
                 yield f"{status}  {outcome.case}: {outcome.reason}"
+
+
+def read_golden(file: Path) -> Any:
+    """The content of a JSON file; None if the file does not exist."""
+    return json.loads(file.read_text()) if file.is_file() else None

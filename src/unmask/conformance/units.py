@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -13,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from unmask.conformance.report import Report
+from unmask.conformance.report import Report, read_golden
 from unmask.decoding.sampling import gumbel_max
 from unmask.kernels.reduce import Previous, reduce
 from unmask.models.denoiser import Canvas, ModelSpec
@@ -24,35 +23,31 @@ from unmask.rules.schedules import Static, Timesteps
 from unmask.rules.stability import Stability
 from unmask.rules.view import BOTH_KL, Progress, Scores, View
 
+Check = Callable[[dict[str, Any]], Iterator[tuple[str, Any, Any]]]  # name, value, golden value
+
 
 def check_units(folder: Path, report: Report) -> None:
     """Run units.json, schedules.json and denoiser_check.json, if they exist."""
-    units = _read(folder / "units.json") or {}
+    units = read_golden(folder / "units.json") or {}
     for name, check in _UNITS.items():
         _run(report, f"units_{name}", units.get(name, []), check)
-    schedules = _read(folder / "schedules.json") or {}
+    schedules = read_golden(folder / "schedules.json") or {}
     for name, schedule in _SCHEDULES.items():
         _run(report, "schedules", schedules.get(name, []), schedule)
-    _run(
-        report,
-        "denoiser",
-        _read(folder / "denoiser_check.json") or [],
-        lambda case: _denoiser(case, folder),
-    )
+    denoisers = read_golden(folder / "denoiser_check.json") or []
+    _run(report, "denoiser", denoisers, lambda case: _denoiser(case, folder))
 
 
 def plain_view(masked: Tensor, entropy: Tensor, **fields: Any) -> View:
     """A view of one window with the given fields; all others are zero."""
-    zeros = torch.zeros_like(entropy)
-    rows = len(masked)
-    count = masked.sum(-1)
+    zeros, zero = torch.zeros_like(entropy), torch.zeros(len(masked), dtype=torch.int64)
     progress = Progress(
-        step=torch.zeros(rows, dtype=torch.int64),
-        opened=count,
-        num_windows=torch.ones(rows, dtype=torch.int64),
-        offset=torch.zeros(rows, dtype=torch.int64),
+        step=zero,
+        opened=masked.sum(-1),
+        num_windows=zero + 1,
+        offset=zero,
         known=~masked,
-        answer_length=torch.full((rows,), masked.shape[-1]),
+        answer_length=zero + masked.shape[-1],
     )
     view = View(
         masked=masked,
@@ -179,7 +174,7 @@ def _denoiser(case: dict[str, Any], folder: Path) -> Iterator[tuple[str, Any, An
         yield "argmax", logits[-len(case["argmax_gen"]) :].argmax(-1).tolist(), case["argmax_gen"]
 
 
-_UNITS: dict[str, Callable[[dict[str, Any]], Iterator[tuple[str, Any, Any]]]] = {
+_UNITS: dict[str, Check] = {
     "kl": _kl,
     "uniform": _uniform,
     "modulate": _modulate,
@@ -187,18 +182,13 @@ _UNITS: dict[str, Callable[[dict[str, Any]], Iterator[tuple[str, Any, Any]]]] = 
     "gumbel": _gumbel,
     "shift": _shift,
 }
-_SCHEDULES: dict[str, Callable[[dict[str, Any]], Iterator[tuple[str, Any, Any]]]] = {
+_SCHEDULES: dict[str, Check] = {
     "llada_get_num_transfer_tokens": _llada_counts,
     "dream_maskgit_counts": _dream_counts,
 }
 
 
-def _run(
-    report: Report,
-    family: str,
-    cases: list[dict[str, Any]],
-    check: Callable[[dict[str, Any]], Iterator[tuple[str, Any, Any]]],
-) -> None:
+def _run(report: Report, family: str, cases: list[dict[str, Any]], check: Check) -> None:
     for number, case in enumerate(cases):
         name = f"{family}/{case.get('name', number)}"
         wrong = (
@@ -206,8 +196,7 @@ def _run(
             for what, value, wanted in check(case)
             if not _same(value, wanted)
         )
-        reason = next(wrong, "")
-        report.add(name, "failed" if reason else "passed", reason)
+        report.check(name, wrong)
 
 
 def _same(value: Any, wanted: Any) -> bool:
@@ -225,7 +214,3 @@ def _canvas(tokens: Tensor) -> Canvas:
     size = torch.tensor([tokens.shape[-1]])
     given = torch.ones_like(tokens, dtype=torch.bool)
     return Canvas(tokens, size, ~given, given, torch.zeros_like(size), size, (0,))
-
-
-def _read(file: Path) -> Any:
-    return json.loads(file.read_text()) if file.exists() else None

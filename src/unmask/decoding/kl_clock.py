@@ -67,11 +67,7 @@ class KLClock:
         self._until_probe = 0
 
     def __call__(
-        self,
-        logits: Tensor,
-        previous: Past | None,
-        kl: frozenset[KL],
-        uniform_start: bool,
+        self, logits: Tensor, previous: Past | None, kl: frozenset[KL], uniform_start: bool
     ) -> Stats:
         if not kl:
             return reduce(logits, previous, kl, uniform_start)

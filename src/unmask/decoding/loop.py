@@ -7,7 +7,6 @@ from itertools import islice
 from typing import NamedTuple
 
 import torch
-from torch import Tensor
 from torch.nn.functional import pad
 
 from unmask.decoding.decide import Decide, by_rule
@@ -17,8 +16,6 @@ from unmask.decoding.rows import Reducer, Rows
 from unmask.errors import RequestError
 from unmask.kernels.reduce import reduce
 from unmask.models.denoiser import Canvas, Denoiser
-
-Ids = Sequence[int] | Tensor
 
 
 class Failure(NamedTuple):

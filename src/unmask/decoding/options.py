@@ -10,12 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from difflib import get_close_matches
 from functools import cached_property
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from unmask.errors import RequestError, UnknownName
+from unmask.errors import RequestError, UnknownName, did_you_mean
 from unmask.models.words import CACHES, DTYPES
 from unmask.rules.recipes import DEFAULT_RULE, RECIPES
 
@@ -58,8 +57,7 @@ class Option:
     def check(self, name: str, value: Any) -> Any:
         """The value, if the option takes it."""
         if not self._takes(value):
-            near = get_close_matches(str(value), self.words, n=1, cutoff=0.5)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
+            hint = did_you_mean(str(value), self.words)
             raise RequestError(f"{name} must be {self.allowed}, got {value!r}{hint}")
         return value
 

@@ -52,11 +52,8 @@ class Settings:
         if not isinstance(self.rule, Rule):
             raise RequestError(f"rule must be a Rule, such as Rule.parse(text), got {self.rule!r}")
         _check_whole(block=self.block, steps=self.steps, history=self.history)
-        for name, otherwise in (
-            ("block", "full window"),
-            ("steps", "no limit"),
-            ("history", "all"),
-        ):
+        meanings = {"block": "full window", "steps": "no limit", "history": "all"}  # of None
+        for name, otherwise in meanings.items():
             number = getattr(self, name)
             if number is not None and number < 1:
                 raise RequestError(f"{name} must be >= 1, or None ({otherwise}), got {number}")

@@ -253,12 +253,10 @@ class Rows:
 
     def _results(self, finished: Tensor) -> tuple[Result, ...]:
         """The results of the rows that have no mask left."""
-        state, ends = self.state, self.spec.stop_ids
-        rows = finished.nonzero()[:, 0].tolist()
-        members = [self.members[row] for row in rows]
+        state, members, ends = self.state, self.members, self.spec.stop_ids
         return tuple(
-            Result.of(state, row, member.key, member.length, ends)
-            for row, member in zip(rows, members, strict=True)
+            Result.of(state, row, members[row].key, members[row].length, ends)
+            for row in finished.nonzero()[:, 0].tolist()
         )
 
     def _keep(self, rows: list[int]) -> None:

@@ -57,8 +57,7 @@ class Likeliest:
     def rows(self, which: Tensor) -> Likeliest:
         """Some of the rows, by their numbers."""
         which = ship(which, self.tokens.device)
-        tokens, kept, rest, least = (getattr(self, name)[which] for name in _COLUMNS)
-        return Likeliest(tokens, kept, rest, least, self.suppressed)
+        return replace(self, **{name: getattr(self, name)[which] for name in _COLUMNS})
 
     def joined(self, others: Sequence[Likeliest]) -> Likeliest:
         """These rows, then those of the others."""

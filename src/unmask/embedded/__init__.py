@@ -6,5 +6,3 @@ FOLDER = Path(__file__).parent / "model"
 NAME = "embedded"  # as `--model` spells it
 LENGTH = 48  # tokens to write, where nothing else is asked for
 DTYPE = "float32"  # stored in half precision, computed in single
-
-__all__ = ["DTYPE", "FOLDER", "LENGTH", "NAME"]

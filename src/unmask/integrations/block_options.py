@@ -24,18 +24,13 @@ OWN = {
 class BlockOptions:
     """How to decode the blocks of a host, and the end tokens of its model.
 
-    Args:
-        decoding: how to decode one block; `steps` counts the forwards of a block, and without a
-            `seed` each request draws differently.
-        eos_id: the end token that `decoding.eos` writes or forbids.
-        stop_ids: all tokens that end an answer.
-        allow_mask: whether the mask token may be predicted.
+    `steps` counts the forwards of a block. Without a `seed` each request draws differently.
     """
 
     decoding: DecodingOptions
-    eos_id: int | None = None
-    stop_ids: tuple[int, ...] = ()
-    allow_mask: bool = False
+    eos_id: int | None = None  # the end token that `decoding.eos` writes or forbids
+    stop_ids: tuple[int, ...] = ()  # all tokens that end an answer
+    allow_mask: bool = False  # whether the mask token may be predicted
 
     @classmethod
     def read(cls, mapping: Mapping[str, Any], others: tuple[str, ...] = ()) -> BlockOptions:

@@ -70,22 +70,15 @@ class Blocks:
     @torch.no_grad()
     def step(
         self,
-        tokens: Tensor,
-        logits: Tensor,
-        states: Sequence[BlockState],
-        seeds: Sequence[int],
-        fixed: Tensor | None = None,
+        tokens: Tensor,  # [B, W] on the CPU, as they were in the forward
+        logits: Tensor,  # [B, W, V] of that forward, on any device; they are read, not kept
+        states: Sequence[BlockState],  # one of each block; a new block has a new one
+        seeds: Sequence[int],  # of new blocks
+        fixed: Tensor | None = None,  # [B, W] True where a mask is part of the prompt and stays
     ) -> Tensor:
-        """The blocks after one decision: [B, W] on the CPU.
-
-        Args:
-            tokens: [B, W] on the CPU, as they were in the forward.
-            logits: [B, W, V] of that forward, on any device; they are read, not kept.
-            states: the state of each block; a new block has a new one.
-            seeds: the seeds of new blocks.
-            fixed: [B, W] True where a mask token belongs to the prompt and stays.
-        """
-        canvases = tokens if fixed is None else tokens.masked_fill(fixed, self._no_mask)
+        """The blocks after one decision: [B, W] on the CPU."""
+        no_mask = 0 if self.mask_id else 1
+        canvases = tokens if fixed is None else tokens.masked_fill(fixed, no_mask)
         unfilled = (canvases == self.mask_id).any(-1).nonzero()[:, 0].tolist()
         if not unfilled:
             return tokens
@@ -93,22 +86,19 @@ class Blocks:
             known = states[place].tokens()
             if known is None or not torch.equal(known, canvases[place]):
                 states[place].rows = None  # a new block, or one that the host restarted
-        rows = self._gathered([states[place] for place in unfilled])
+        model, settings = self._given(logits), self.options.settings
+        rows = self._gathered([states[place] for place in unfilled]) or Rows(model, settings)
         for place in unfilled:
             if states[place].rows is None:
                 states[place].key = next(_KEYS)
-                request = infill_request(
-                    self._given(logits).spec, canvases[place], self.options.settings, seeds[place]
-                )
-                (rows := rows or self._rows(logits)).admit(request, states[place].key)
+                request = infill_request(model.spec, canvases[place], settings, seeds[place])
+                rows.admit(request, states[place].key)
             states[place].rows = rows
-        assert rows is not None
-        return self._decided(rows, tokens, logits, {states[p].key: p for p in unfilled}, fixed)
-
-    @property
-    def _no_mask(self) -> int:
-        """A token id that is not the mask."""
-        return 0 if self.mask_id else 1
+        places = {states[place].key: place for place in unfilled}
+        order = torch.tensor([places[key] for key in rows.keys])
+        after = tokens.clone()
+        after[order] = rows.step(Hidden((logits, order)), 0).tokens
+        return after if fixed is None else torch.where(fixed, tokens, after)
 
     def _gathered(self, states: Sequence[BlockState]) -> Rows | None:
         """The blocks that already have a state, as one group; None if all are new."""
@@ -120,25 +110,8 @@ class Blocks:
             return first
         return Rows.gathered(members)
 
-    def _rows(self, logits: Tensor) -> Rows:
-        return Rows(self._given(logits), self.options.settings)
-
     def _given(self, logits: Tensor) -> GivenLogits:
         if self._model is None:
             spec = self.options.spec(self.mask_id, logits.shape[-1])
             self._model = GivenLogits(replace(spec, name=self.name), logits.device)
         return self._model
-
-    def _decided(
-        self,
-        rows: Rows,
-        tokens: Tensor,
-        logits: Tensor,
-        places: dict[int, int],
-        fixed: Tensor | None,
-    ) -> Tensor:
-        order = torch.tensor([places[key] for key in rows.keys])
-        step = rows.step(Hidden((logits, order)), 0)
-        after = tokens.clone()
-        after[order] = step.tokens
-        return after if fixed is None else torch.where(fixed, tokens, after)

@@ -79,6 +79,11 @@ def chunks(logits: Tensor, elements: int | None = None) -> Iterator[slice]:
     return (slice(lo, min(lo + size, count)) for lo in range(0, max(count, 1), size))
 
 
+def readable(values: Tensor) -> Tensor:
+    """The same values with the tokens of a row contiguous; rows may have any stride."""
+    return values if values.stride(-1) == 1 else values.contiguous()
+
+
 def working_dtype(logits: Tensor) -> torch.dtype:
     """float32, or float64 where the logits are float64."""
     return torch.float64 if logits.dtype == torch.float64 else torch.float32

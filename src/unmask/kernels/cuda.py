@@ -1,23 +1,24 @@
 """The statistics in Triton: one program per part of a row; each part is read once.
 
-A program writes eleven numbers for its part, and `parts` joins the few dozen parts of a row.
+A program writes eleven numbers for its part; `joined` joins the parts of a row in float64.
 """
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
+from dataclasses import replace
 
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
-from unmask.kernels.common import ReduceInput, Stats, Unavailable
-from unmask.kernels.parts import joined
+from unmask.kernels.common import NO_HISTORY, ReduceInput, Stats, Unavailable, readable
 
 PART = 4096  # tokens that a program holds at once
 DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 COLUMNS = 10
+LEAST_EXPONENT = -103.97  # exp() of anything lower is 0 in float32
 
 
 @triton.jit  # type: ignore[untyped-decorator,unused-ignore]
@@ -85,13 +86,13 @@ def reduce_rows(rows: ReduceInput, part: int = PART) -> Stats:
     count, vocabulary = rows.now.shape
     parts = triton.cdiv(vocabulary, part)
     compared = rows.slot is not None and bool(rows.kl)
-    now = _readable(rows.now)
-    past = now if rows.past is None or not len(rows.past) else _readable(rows.past)
+    now = readable(rows.now)
+    past = now if rows.past is None or not len(rows.past) else readable(rows.past)
     slot = rows.slot if rows.slot is not None else torch.empty(0, device=now.device)
     token = torch.empty((count, parts), dtype=torch.int64, device=now.device)
     columns = torch.empty((COLUMNS, count, parts), device=now.device)
     if count:
-        with _on(now):
+        with torch.cuda.device(now.device) if now.is_cuda else nullcontext():
             _reduce_part[count, parts](
                 now, past, slot, token, columns, now.stride(0), past.stride(0), vocabulary,
                 parts, count, compared=compared, size=part, num_warps=8,
@@ -99,15 +100,70 @@ def reduce_rows(rows: ReduceInput, part: int = PART) -> Stats:
     return joined(rows, token, columns.double(), compared)
 
 
-def _readable(values: Tensor) -> Tensor:
-    """The same values with the tokens of a row contiguous; rows may have any stride."""
-    return values if values.stride(-1) == 1 else values.contiguous()
-
-
-def _on(values: Tensor) -> AbstractContextManager[object]:
-    return torch.cuda.device(values.device) if values.is_cuda else nullcontext()
-
-
 def _interpreted() -> bool:
     """Whether TRITON_INTERPRET was set when this module was imported."""
     return type(_reduce_part).__name__ == "InterpretedFunction"
+
+
+class Parts:
+    """Rows in parts; each part has the sum of its weights exp(z - its own top): [N, parts]."""
+
+    def __init__(self, tops: Tensor, weights: Tensor) -> None:
+        self.top = tops.amax(-1)  # [N]
+        empty = tops == -torch.inf  # only suppressed tokens: weighed from a top of 0
+        self.shift = tops.masked_fill(empty, 0.0) - self.top[:, None]  # [N, parts]
+        self.scale = self.shift.exp().masked_fill(empty, 0.0)
+        self.weights = self.scale * weights
+        self.total = self.weights.sum(-1).masked_fill(self.top == -torch.inf, torch.nan)  # [N]
+
+    def mean(self, sums: Tensor, shift: Tensor) -> Tensor:
+        """The mean of x, from the sums of weights times (x - shift) over the parts: [N]."""
+        return (self.scale * sums + shift * self.weights).sum(-1) / self.total
+
+
+def joined(rows: ReduceInput, token: Tensor, columns: Tensor, compared: bool) -> Stats:
+    """The statistics of N rows from those of their parts, [N, parts] each.
+
+    The columns are the top, the second, the sum of weights, and the sum of weights times depths;
+    then the past's top and sum of weights, the gaps weighted by the past and by now, and the
+    largest logit that now forbids and that the past forbids.
+    """
+    tops, seconds, weights, depths = columns[:4]
+    now = Parts(tops, weights)
+    first = tops.argmax(-1, keepdim=True)  # [N, 1], the first part on ties
+    others = tops.scatter(-1, first, seconds.gather(-1, first)).amax(-1)
+    chosen = token.gather(-1, first)[:, 0] if rows.tokens is None else rows.tokens
+    scored = rows.now.gather(-1, chosen[:, None])[:, 0].double()
+    zero = torch.zeros_like(now.total)
+    stats = Stats(
+        chosen,
+        (scored - now.top).exp() / now.total,
+        -(others - now.top).expm1() / now.total,
+        (now.total.log() - now.mean(depths, now.shift)).clamp_min(0.0),
+        zero,
+        zero,
+    )
+    if not compared or rows.slot is None:
+        return stats
+    unseen = rows.slot == NO_HISTORY
+    prev_cur, cur_prev = (d.masked_fill(unseen, 0.0) for d in _divergences(now, columns[4:]))
+    return replace(stats, kl_prev_cur=prev_cur, kl_cur_prev=cur_prev)
+
+
+def _divergences(now: Parts, columns: Tensor) -> tuple[Tensor, Tensor]:
+    """KL(past || now) and KL(now || past): [N] each."""
+    tops, weights, by_past, by_now, now_forbids, past_forbids = columns
+    past = Parts(tops, weights)
+    shift = past.shift - now.shift
+    ratio = now.total.log() - past.total.log()
+    prev_cur = (past.mean(by_past, shift) + ratio).clamp_min(0.0)
+    cur_prev = (-now.mean(by_now, shift) - ratio).clamp_min(0.0)
+    return (
+        _forbidding(prev_cur, now_forbids.amax(-1) - past.top),
+        _forbidding(cur_prev, past_forbids.amax(-1) - now.top),
+    )
+
+
+def _forbidding(divergence: Tensor, depth: Tensor) -> Tensor:
+    """+inf where a forbidden token has weight in the other distribution; NaN stays."""
+    return torch.where((depth >= LEAST_EXPONENT) & ~divergence.isnan(), torch.inf, divergence)

@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from unmask.kernels.common import ReduceInput, Stats, Unavailable
+from unmask.kernels.common import ReduceInput, Stats, Unavailable, readable
 
 LIBRARY = Path(__file__).with_name("_reduce.so")
 VERSION = 1  # of the call below; `unmask_reduce_version` returns it
@@ -38,7 +38,7 @@ def reduce_rows(rows: ReduceInput, level: int = len(LEVELS) - 1) -> Stats:
     count, vocabulary = rows.now.shape
     token = torch.empty(count, dtype=torch.int64)
     columns = torch.empty((5, count), dtype=torch.float64)
-    now, past = _readable(rows.now), None if rows.past is None else _readable(rows.past)
+    now, past = readable(rows.now), None if rows.past is None else readable(rows.past)
     slot = _indices(rows.slot, 0 if past is None else len(past), "slot")
     tokens = _indices(rows.tokens, vocabulary, "token")
     library().unmask_reduce(
@@ -78,11 +78,6 @@ def library() -> ctypes.CDLL:
         *(pointer, pointer, pointer, pointer, number, number),
     ]
     return loaded
-
-
-def _readable(values: Tensor) -> Tensor:
-    """The same values with the tokens of a row contiguous; rows may have any stride."""
-    return values if values.stride(-1) == 1 else values.contiguous()
 
 
 def _indices(values: Tensor | None, stop: int, name: str) -> Tensor | None:

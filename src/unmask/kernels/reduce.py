@@ -48,27 +48,19 @@ class Previous:
 
 @torch.no_grad()
 def reduce(
-    logits: Tensor,
-    previous: Past | None = None,
-    kl: frozenset[KL] = frozenset(),
-    uniform_start: bool = False,
-    transform: Transform | None = None,
-    tokens: Tensor | None = None,
+    logits: Tensor,  # [N, V], any floating dtype
+    previous: Past | None = None,  # one forward ago; rows without a past get D = 0
+    kl: frozenset[KL] = frozenset(),  # which directions of the instability to compute
+    uniform_start: bool = False,  # compare rows without history with the uniform distribution
+    transform: Transform | None = None,  # temperature, credit, EOS last
+    tokens: Tensor | None = None,  # [N], to score instead of the likeliest ones (drawn tokens)
 ) -> Stats:
     """Statistics of N rows of logits, float32 inside (float64 for float64).
 
     Suppressed tokens carry -inf and weigh nothing: 0 log 0 = 0. Ties go to the lowest token id.
     A row with NaN, +inf or no finite logit gets a NaN confidence, for the caller to report. A row
-    has the same bits alone and among others.
-
-    Args:
-        logits: [N, V], any floating dtype.
-        previous: the logits one forward ago, or what is kept of them; rows without any get D = 0.
-        kl: which directions of the instability to compute.
-        uniform_start: rows without history are compared with the uniform distribution.
-        transform: changes a chunk before it is scored (temperature, credit, EOS last); it
-            returns a new tensor, and goes with no `kl`: the instability is of the raw logits.
-        tokens: [N], the tokens to score instead of the likeliest ones (drawn tokens).
+    has the same bits alone and among others. `transform` returns a new tensor, and goes with no
+    `kl`: the instability is of the raw logits.
     """
     assert not (kl and transform), "the instability is of the model's own distribution"
     if transform:

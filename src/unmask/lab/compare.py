@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from html import escape
@@ -21,8 +21,6 @@ from unmask.lab.sweep.run_options import RunOptions, Silent
 from unmask.text.session import Session
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import pandas
 
 

@@ -9,10 +9,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from unmask.lab.figures.plots import PlotCurve, PlotPoint
+from unmask.lab.figures.plots import PlotCurve
 from unmask.lab.grading import Tools
 from unmask.lab.report.aup_curves import curves_of
 from unmask.lab.report.panels import POLICIES, panels
+from unmask.lab.report.pictures import point_of
 from unmask.lab.report.rule_parts import RuleParts, parts_of
 from unmask.lab.stats import Paired
 from unmask.lab.summary import Comparison, Summary
@@ -106,7 +107,7 @@ class LamTable:
     def curves(self) -> list[PlotCurve]:
         """Accuracy against forwards, a curve per method of which several knobs were run."""
         return [
-            PlotCurve(label, tuple(map(_point, members)), baseline=not _parts(members[0]).lam)
+            PlotCurve(label, tuple(map(point_of, members)), baseline=not _parts(members[0]).lam)
             for label, members in self.swept()
         ]
 
@@ -173,10 +174,6 @@ def _panel(each: Summary) -> tuple[str, str]:
 def _field(each: Summary) -> tuple[object, ...]:
     parts = _parts(each)
     return each.trial.block, each.trial.eos, parts.score, parts.kind
-
-
-def _point(each: Summary) -> PlotPoint:
-    return PlotPoint(_parts(each).knob, each.mean("nfe"), each.accuracy(), *each.interval())
 
 
 def _width(lam: float) -> int:

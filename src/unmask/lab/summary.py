@@ -13,6 +13,9 @@ from unmask.lab.stats import Interval, Mean, Paired, bootstrap_mean, paired, wil
 from unmask.lab.sweep.store import StoredExample
 from unmask.lab.sweep.trial import Trial
 
+# the counters of tokens and forwards of each rate
+COUNTERS = {"nominal": ("written", "nfe"), "effective": ("tokens", "nfe_eos")}
+
 
 @dataclass(frozen=True)
 class Summary:
@@ -63,27 +66,27 @@ class Summary:
     @cached_property
     def rates(self) -> dict[str, float]:
         """Tokens per forward, nominal and effective: mean of ratios, and ratio of sums."""
-        pairs = {"nominal": ("written", "nfe"), "effective": ("tokens", "nfe_eos")}
         rates = {}
-        for name, (tokens, forwards) in pairs.items():
-            above, below = self.values(tokens), self.values(forwards)
-            ratios = [a / b for a, b in zip(above, below, strict=True)]
-            rates[name] = fmean(ratios)
-            rates[f"{name}_of_sums"] = sum(above) / sum(below)
+        for name, (tokens, forwards) in COUNTERS.items():
+            rates[name] = fmean(self.ratios(name))
+            rates[f"{name}_of_sums"] = sum(self.values(tokens)) / sum(self.values(forwards))
         return rates
+
+    def ratios(self, name: str) -> list[float]:
+        """Tokens per forward of every example, nominal or effective."""
+        tokens, forwards = (self.values(counter) for counter in COUNTERS[name])
+        return [a / b for a, b in zip(tokens, forwards, strict=True)]
 
     def record(self) -> dict[str, Any]:
         """All figures, for JSON."""
-        low, high = self.interval()
-        compat_low, compat_high = self.interval("acc_compat")
         return {
             "trial": self.trial.record(),
             "key": self.trial.key,
             "examples": self.count,
             "acc": self.accuracy(),
-            "acc_interval": [low, high],
+            "acc_interval": list(self.interval()),
             "acc_compat": self.accuracy("acc_compat"),
-            "acc_compat_interval": [compat_low, compat_high],
+            "acc_compat_interval": list(self.interval("acc_compat")),
             "nfe": self.mean("nfe"),
             "nfe_eos": self.mean("nfe_eos"),
             "tokens": self.mean("tokens"),

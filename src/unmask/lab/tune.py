@@ -208,11 +208,7 @@ class Tuner:
         return dict(zip(works, summaries(self.options.store, list(works.values())), strict=True))
 
     def report(
-        self,
-        winner: Arm,
-        held_out: Sequence[Example],
-        grid: Sequence[Arm],
-        most: float | None,
+        self, winner: Arm, held_out: Sequence[Example], grid: Sequence[Arm], most: float | None
     ) -> None:
         """Say how the winner does on held-out examples, and how far the best of `grid` is ahead."""
         measured = self.summaries(list(grid) or [winner], held_out)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -51,8 +52,8 @@ class Checkpoint:
         for spelled in (name, name.removeprefix("model."), f"model.{name}"):
             if spelled in self.files:
                 return spelled
-        near = _nearest(name, self.files)
-        hint = f"; the nearest is {near!r}" if near else ""
+        near = get_close_matches(name, self.files, n=1)
+        hint = f"; the nearest is {near[0]!r}" if near else ""
         raise ModelError(f"{self.folder}: the tensor {name!r} is missing{hint}")
 
     def stored_dtype(self, name: str) -> torch.dtype:
@@ -172,10 +173,3 @@ def read_json(file: Path) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise ModelError(f"{file} must hold an object, got {type(value).__name__}")
     return value
-
-
-def _nearest(name: str, known: Iterable[str]) -> str | None:
-    """The most similar name, if one is similar enough."""
-    from difflib import get_close_matches
-
-    return next(iter(get_close_matches(name, list(known), n=1, cutoff=0.6)), None)

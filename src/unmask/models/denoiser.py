@@ -92,11 +92,9 @@ class Denoiser(Protocol):
 
     def trunk(self, canvas: Canvas) -> Hidden:
         """One forward pass over the canvas, up to the last hidden states."""
-        ...
 
     def head(self, hidden: Hidden, rows: Tensor, positions: Tensor) -> Tensor:
         """Logits of the tokens at (rows[n], positions[n]): [N, V], a new tensor.
 
         `rows` and `positions` are on the host; the logits stay on the model's device.
         """
-        ...

@@ -71,7 +71,12 @@ def describe(folder: Path, mask_id: int | None = None, block: int | None = None)
         raise ModelError(
             f"{family.name} attends to everything at once; give the block to decode(), not load()"
         )
-    mask, mask_from = _mask(folder, config, family, tokenizer, arch, mask_id)
+    mask, mask_from = _mask(config, family, tokenizer, mask_id)
+    if not 0 <= mask < arch.vocab_size:
+        raise ModelError(
+            f"{folder}: mask token {mask} lies outside the vocabulary 0..{arch.vocab_size - 1}; "
+            "give the right one as mask_id"
+        )
     ends = _ends(folder, config, family, tokenizer)
     name = embedded.NAME if folder == embedded.FOLDER else folder.resolve().name
     spec = ModelSpec(mask, arch.vocab_size, ends[0], tuple(ends), name, block or arch.block)
@@ -79,12 +84,7 @@ def describe(folder: Path, mask_id: int | None = None, block: int | None = None)
 
 
 def _mask(
-    folder: Path,
-    config: Config,
-    family: Family,
-    tokenizer: Tokenizer,
-    arch: Architecture,
-    mask_id: int | None,
+    config: Config, family: Family, tokenizer: Tokenizer, mask_id: int | None
 ) -> tuple[int, str]:
     """The mask token and where it comes from: the caller, config, tokenizer or family."""
     candidates = {
@@ -93,13 +93,7 @@ def _mask(
         "tokenizer": tokenizer.token_id("mask_token"),
         "family": family.mask_id,
     }
-    origin, mask = next((name, token) for name, token in candidates.items() if token is not None)
-    if not 0 <= mask < arch.vocab_size:
-        raise ModelError(
-            f"{folder}: mask token {mask} lies outside the vocabulary 0..{arch.vocab_size - 1}; "
-            "give the right one as mask_id"
-        )
-    return mask, origin
+    return next((token, name) for name, token in candidates.items() if token is not None)
 
 
 def _ends(folder: Path, config: Config, family: Family, tokenizer: Tokenizer) -> list[int]:

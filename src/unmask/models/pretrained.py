@@ -11,7 +11,7 @@ from torch import Tensor
 from unmask.models.architecture import Architecture
 from unmask.models.denoiser import Canvas, Hidden, ModelSpec, cells, ship
 from unmask.models.function import by_length
-from unmask.models.transformer import KeyValues, Transformer, block_causal
+from unmask.models.transformer import Transformer, block_causal
 
 CACHED_BYTES = 8 << 20  # size of weights that fit into a processor's cache
 CACHED_PLACES = 512  # tokens whose states fit beside them
@@ -58,7 +58,7 @@ class Pretrained:
         elif self._in_cache and len(seen) * int(seen.max()) > CACHED_PLACES:
             states = self._in_parts(canvas, seen)
         else:
-            states = self._padded(canvas, int(seen.max()))
+            states = self._padded(canvas.tokens[:, : int(seen.max())], canvas.lengths)
         if not blockwise:
             return Hidden(states)
         return Hidden(states, fresh=torch.arange(canvas.tokens.shape[-1]) < seen[:, None])
@@ -69,10 +69,10 @@ class Pretrained:
         small = self.parameters * self.dtype.itemsize <= CACHED_BYTES
         return small and self.device.type == "cpu"
 
-    def _padded(self, canvas: Canvas, width: int) -> Tensor:
-        """Hidden states of all rows in one forward: [B, width, D]."""
-        tokens = ship(canvas.tokens[:, :width], self.device)
-        hidden: Tensor = self.module(tokens, mask=self.attention_mask(canvas, width))
+    def _padded(self, tokens: Tensor, lengths: Tensor) -> Tensor:
+        """Hidden states of all rows in one forward: [b, l] -> [b, l, D]."""
+        mask = self.attention_mask(lengths, tokens.shape[-1])
+        hidden: Tensor = self.module(ship(tokens, self.device), mask=mask)
         return hidden
 
     def _in_parts(self, canvas: Canvas, seen: Tensor) -> Tensor:
@@ -83,40 +83,27 @@ class Pretrained:
             width = int(seen[order[0]])
             count = max(1, CACHED_PLACES // width)
             rows, order = order[:count], order[count:]
-            part = replace(canvas, tokens=canvas.tokens[rows], lengths=canvas.lengths[rows])
-            states[rows, :width] = self._padded(part, width)
+            states[rows, :width] = self._padded(canvas.tokens[rows, :width], canvas.lengths[rows])
         return states
 
     def _unpadded(self, tokens: Tensor) -> Tensor:
         """Hidden states of rows without padding: [b, l] -> [b, l, D]."""
-        mask = None
-        if self.spec.block is not None:
-            place = torch.arange(tokens.shape[-1], device=self.device)[None]
-            mask = block_causal(place, place, self.spec.block)[:, None]
-        hidden: Tensor = self.module(ship(tokens, self.device), mask=mask)
-        return hidden
+        return self._padded(tokens, torch.tensor([tokens.shape[-1]]))
 
     def head(self, hidden: Hidden, rows: Tensor, positions: Tensor) -> Tensor:
         """Logits of the requested cells; a shifted model predicts token i at position i - 1."""
         return self.module.logits(cells(hidden.states, rows, positions, self.arch.shift))
 
-    def attention_mask(self, canvas: Canvas, width: int) -> Tensor | None:
+    def attention_mask(self, lengths: Tensor, width: int) -> Tensor | None:
         """True where a query may attend to a key, [B, 1, Q or 1, K]; None if everywhere."""
-        if self.spec.block is None and int(canvas.lengths.min()) >= width:
+        if self.spec.block is None and int(lengths.min()) >= width:
             return None
         place = torch.arange(width)[None]
-        real = place < canvas.lengths[:, None]  # [B, K]
+        real = place < lengths[:, None]  # [B, K]
         if self.spec.block is None:
             return ship(real[:, None, None], self.device)
         mask = block_causal(place, place, self.spec.block) & real[:, None]
         return ship(mask[:, None], self.device)
-
-    def forward(
-        self, tokens: Tensor, positions: Tensor, mask: Tensor | None, cache: KeyValues
-    ) -> Tensor:
-        """Hidden states of some positions; a cache has the keys and values of the others."""
-        hidden: Tensor = self.module(tokens, positions, mask, cache)
-        return hidden
 
     def with_block(self, block: int) -> Pretrained:
         """The same weights with another block width."""

@@ -63,12 +63,9 @@ def _buffers(model: nn.Module) -> Iterator[tuple[str, Tensor, Tensor]]:
                     "uninitialised, and its right value is not known; load the folder with "
                     "unmask.load, or use transformers 4"
                 )
-            yield name, buffer, _frequencies(model, len(buffer))
-
-
-def _frequencies(model: Any, count: int) -> Tensor:
-    theta = _theta(model.config)
-    return 1.0 / theta ** (torch.arange(0, 2 * count, 2, dtype=torch.float32) / (2 * count))
+            size = 2 * len(buffer)
+            share = torch.arange(0, size, 2, dtype=torch.float32) / size
+            yield name, buffer, 1.0 / _theta(model.config) ** share
 
 
 def _theta(config: Any) -> float:

@@ -23,15 +23,7 @@ _QWEN_SPLIT = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*"
     r"|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
-_ROLES = (
-    "bos_token",
-    "eos_token",
-    "mask_token",
-    "pad_token",
-    "unk_token",
-    "cls_token",
-    "sep_token",
-)
+_ROLES = tuple(f"{role}_token" for role in ("bos", "eos", "mask", "pad", "unk", "cls", "sep"))
 
 
 @dataclass(frozen=True)

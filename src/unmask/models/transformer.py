@@ -8,8 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812  (the field's name for it)
 
 from unmask.models.architecture import Architecture
-from unmask.models.experts import MixtureOfExperts
-from unmask.models.layers import Embedding, Linear, RMSNorm, Rotary, RotaryTable
+from unmask.models.layers import Embedding, Linear, MixtureOfExperts, RMSNorm, Rotary, RotaryTable
 
 
 class KeyValues(Protocol):
@@ -19,7 +18,6 @@ class KeyValues(Protocol):
 
     def update(self, layer: int, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
         """[B, H, Q, D] of this forward's positions -> [B, H, K, D] of all positions."""
-        ...
 
 
 class Attention(nn.Module):

@@ -3,5 +3,3 @@
 from pathlib import Path
 
 FOLDER = Path(__file__).parent  # the scripts and styles; a server can serve this folder
-
-__all__ = ["FOLDER"]

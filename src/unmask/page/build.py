@@ -95,12 +95,9 @@ def script(*entries: str) -> str:
 def _scoped(name: str, text: str) -> str:
     """A module as a function that returns its exports, so that its other names stay private."""
     exports = ", ".join(_EXPORT.findall(text))
-    body = f"{_EXPORT.sub(_kept, text)}return {{ {exports} }};"
+    kept = _EXPORT.sub(lambda export: export[0].removeprefix("export "), text)
+    body = f"{kept}return {{ {exports} }};"
     return f"// {name}\nconst {{ {exports} }} = (() => {{\n{body}\n}})();\n"
-
-
-def _kept(export: re.Match[str]) -> str:
-    return export[0].removeprefix("export ")
 
 
 def page(traces: Sequence[TraceFile] = ()) -> str:
@@ -136,12 +133,9 @@ def _embedded(trace: TraceFile) -> str:
 def write(page_text: str, path: Path) -> None:
     """Write a page. An existing file is replaced only if it is a page of unmask."""
     try:
-        if path.is_file() and path.stat().st_size:
-            with path.open("rb") as old:
-                if GENERATOR.encode() not in old.read(4096):
-                    raise RequestError(
-                        f"{path} exists and is not a page of unmask; give another -o"
-                    )
+        old = path.read_bytes() if path.is_file() else b""
+        if old and GENERATOR.encode() not in old[:4096]:
+            raise RequestError(f"{path} exists and is not a page of unmask; give another -o")
         path.write_text(page_text, encoding="utf-8")
     except OSError as error:
         raise RequestError(f"{path} cannot be written: {error.strerror}") from None

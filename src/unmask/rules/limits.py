@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from unmask.errors import require_whole
-from unmask.rules.registry import kind_of, register
+from unmask.rules.registry import register
 from unmask.rules.schedules import even_share, steps_per_window
 from unmask.rules.select import best_first, best_positions, first_in
 from unmask.rules.view import Needs, Scores, View
@@ -26,7 +26,7 @@ class _CountLimit:
     _side: ClassVar[str]  # "least" or "most"
 
     def __post_init__(self) -> None:
-        name = kind_of(self).name
+        name = type(self).__name__.lower()
         require_whole(f"{name}: k", self.k, 1)
         require_whole(f"{name}: steps", self.steps, 0)
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import itertools
 import re
-from difflib import get_close_matches
 from typing import Any, Literal, get_args, get_origin
 
-from unmask.errors import RuleError, UnknownName
+from unmask.errors import RuleError, UnknownName, did_you_mean
 from unmask.rules.recipes import RECIPES
 from unmask.rules.registry import STAGES, TABLE, Argument, Kind, kind_named, kinds
 
@@ -92,8 +91,7 @@ def _read(kind: Kind, argument: Argument, written: str) -> Any:
     if get_origin(argument.kind) is Literal:
         words = get_args(argument.kind)
         if written not in words:
-            near = get_close_matches(written, words, n=1, cutoff=0.5)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
+            hint = did_you_mean(written, words)
             raise RuleError(f"{name} must be one of {', '.join(words)}, got {written!r}{hint}")
         return written
     if argument.kind is bool:
@@ -121,6 +119,5 @@ def _too_many(kind: Kind, piece: str, place: int) -> str:
 
 def _unknown_knob(kind: Kind, name: str) -> str:
     known = [argument.name for argument in kind.arguments]
-    near = get_close_matches(name, known, n=1, cutoff=0.5)
-    hint = f"; did you mean {near[0]!r}?" if near else ";"
+    hint = did_you_mean(name, known) or ";"
     return f"{kind.name} has no argument {name!r}{hint} arguments: {', '.join(known) or 'none'}"

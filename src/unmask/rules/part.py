@@ -81,10 +81,6 @@ def _accept(subject: object) -> None:
     """A part without a check accepts every rule and model."""
 
 
-def _no_gauge(view: View, scores: Scores, chosen: Tensor) -> dict[str, Tensor]:
-    return {}
-
-
 @dataclass(frozen=True)
 class Abilities:
     """What a part says about itself, with the defaults of everything that it does not define.
@@ -102,7 +98,7 @@ class Abilities:
     adaptive: bool = True
     waits: bool = False
     # Selections: numbers of one step for the trace, [B] each.
-    gauge: Callable[[View, Scores, Tensor], dict[str, Tensor]] = _no_gauge
+    gauge: Callable[[View, Scores, Tensor], dict[str, Tensor]] = lambda *step: {}
     # Selections: why(standing) says why a position was taken or not. Revocations: why().
     why: Callable[..., str] | None = None
 

@@ -66,12 +66,6 @@ class Kind:
         """The first line of the part's docstring."""
         return (inspect.getdoc(self.target) or "").partition("\n")[0]
 
-    @property
-    def sentence(self) -> str:
-        """What the part does, where it has no `describe`."""
-        words = self.summary or f"{self.name} (it has no description)"
-        return words if words.endswith(".") else f"{words}."
-
     @cached_property
     def arguments(self) -> tuple[Argument, ...]:
         """The knobs, in the order of the notation."""
@@ -164,9 +158,12 @@ def _defined(kind: type) -> frozenset[str]:
 
 
 def describe(part: Any) -> str:
-    """What a part does, in a sentence."""
-    words = abilities_of(part).describe
-    return words() if words else kind_of(part).sentence
+    """What a part does, in a sentence: its own words, or the first line of its docstring."""
+    if words := abilities_of(part).describe:
+        return words()
+    kind = kind_of(part)
+    summary = kind.summary or f"{kind.name} (it has no description)"
+    return summary if summary.endswith(".") else f"{summary}."
 
 
 def notation(part: Any) -> str:

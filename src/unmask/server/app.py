@@ -1,31 +1,42 @@
-"""The HTTP routes."""
+"""The HTTP routes, and the playground: a page that uses them."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
+from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import FileResponse, Response, StreamingResponse
 from starlette.types import ASGIApp
 
-from unmask import __version__
+from unmask import __version__, embedded, page
+from unmask.rules.recipes import RECIPES
 from unmask.server.choices import endings_of
 from unmask.server.engine import LOG
 from unmask.server.errors import ApiError, ErrorBody, of_http, of_validation
 from unmask.server.guard import Guard
 from unmask.server.metrics import RequestMeter, route_of
-from unmask.server.playground import add_playground, defaults_of
+from unmask.server.prepare import ServedModel
 from unmask.server.replies import ChatCompletion, ModelCard, ModelList, Reply, TextCompletion
 from unmask.server.schema import ChatRequest, CompletionRequest
 from unmask.server.service import Service
 from unmask.server.stream import EventStream, events, unless_gone
 from unmask.server.traces import MEDIA_TYPE, SUFFIX
+from unmask.trace.recording.records import without_swd
 
+STATIC = Path(__file__).parent / "static"  # the playground
+PARTS = {file.name: file for kind in ("*.js", "*.css") for file in page.FOLDER.glob(kind)}
+POLICY = (  # the Content-Security-Policy of the playground
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+EXAMPLE = "Ann has 12 pens. She buys 3, then loses 5. How many now?"  # a task of the embedded model
 ERRORS: dict[int | str, dict[str, Any]] = {
     400: {"model": ErrorBody, "description": "A field is wrong; `param` names it"},
     401: {"model": ErrorBody, "description": "The API key is missing or wrong"},
@@ -60,7 +71,7 @@ def create_app(
     _add_models(app, service)
     _add_monitoring(app, service)
     _add_traces(app, service)
-    add_playground(app)
+    _add_playground(app)
     return RequestMeter(Guard(app, service.served.limits, key, hosts), service.metrics)
 
 
@@ -124,7 +135,7 @@ def _add_models(app: FastAPI, service: Service) -> None:
         "context": session.context,
         "block": session.spec.block,
         "chat": session.tokenizer.template is not None,
-        **defaults_of(service.served),
+        **_defaults(service.served),
         "max_length": limits.length,
         "max_prompt": limits.prompt,
         "max_choices": limits.choices,
@@ -172,3 +183,33 @@ def _add_traces(app: FastAPI, service: Service) -> None:
         if buffer is not None and buffer.whole:
             return Response(buffer.getvalue(), media_type=MEDIA_TYPE, headers=head)
         return StreamingResponse(stream, media_type=MEDIA_TYPE, headers=head)
+
+
+def _add_playground(app: FastAPI) -> None:
+    """Serve a page at the root that uses this API and the parts of `unmask page`."""
+
+    @app.get("/", include_in_schema=False)
+    async def index() -> Response:
+        return FileResponse(STATIC / "index.html", headers={"Content-Security-Policy": POLICY})
+
+    @app.get("/static/page/{name}", include_in_schema=False)
+    async def part(name: str) -> Response:
+        if name not in PARTS:
+            raise ApiError(404, "this file does not exist")
+        return FileResponse(PARTS[name])
+
+    app.mount("/static", StaticFiles(directory=STATIC))
+
+
+def _defaults(served: ServedModel) -> dict[str, Any]:
+    """The defaults of a request and the recipes it may name, for the model's card."""
+    resolved, is_embedded = served.session.resolve(), served.session.name == embedded.NAME
+    rule = resolved.settings.rule
+    plain = without_swd(rule)
+    return {
+        "rule": str(rule),
+        "rule_without_swd": None if plain is None else str(plain),
+        "length": resolved.length,
+        "recipes": {r.name: r.rule for r in RECIPES.values() if "{" not in r.rule},
+        "example": EXAMPLE if is_embedded else None,
+    }

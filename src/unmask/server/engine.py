@@ -51,19 +51,15 @@ class RowTask(Protocol):
 
     def begin(self) -> None:
         """The row enters the batch."""
-        ...
 
     def see(self, step: Step, row: int) -> bool:
         """Take row `row` of a step; True ends the row early."""
-        ...
 
     def close(self, result: Result | None) -> None:
         """The row is done; the result is None if `see` ended it."""
-        ...
 
     def end(self, outcome: RowOutcome) -> None:
         """Take the outcome, from any thread; not called after `cancel`. The first call counts."""
-        ...
 
 
 @dataclass
@@ -92,14 +88,14 @@ class Engine:
         self.batch_size, self.queue_size = batch_size, queue_size
         self.most_forwards = most_forwards
         self.counts = EngineCounts()
-        self.broken = False
+        self.broken = self.closing = False
         self._batch = Batch(model, keep_logits=True)  # traces read them
         self._changed = Condition()
         self._waiting: deque[RowTask] = deque()
         self._suspects: deque[RowTask] = deque()  # rows of a failed forward; they run alone
         self._running: dict[int, RowTask] = {}
         self._cancelled: set[RowTask] = set()
-        self._closing = self._stopped = False
+        self._stopped = False
         self._usual_seconds = 1.0
         self._threads = torch.get_num_threads()  # torch keeps this number per thread
         self._thread = Thread(target=self._run, name="unmask-engine", daemon=True)
@@ -118,10 +114,6 @@ class Engine:
     def rows(self) -> int:
         """Rows in the batch."""
         return len(self._running)
-
-    @property
-    def closing(self) -> bool:
-        return self._closing
 
     @property
     def idle(self) -> bool:
@@ -143,7 +135,7 @@ class Engine:
     def submit(self, tasks: Sequence[RowTask]) -> None:
         """Queue all of these rows, or none."""
         with self._changed:
-            if self._closing or self.broken:
+            if self.closing or self.broken:
                 raise Closing
             if len(tasks) > self.room:
                 raise Full
@@ -164,7 +156,7 @@ class Engine:
     def close(self) -> None:
         """Take no new rows; queued and running rows go on."""
         with self._changed:
-            self._closing = True
+            self.closing = True
 
     def abort(self, error: Exception) -> None:
         """End all queued and running rows with this error, now."""
@@ -179,7 +171,7 @@ class Engine:
     def stop(self) -> None:
         """End the thread; rows that are left get no outcome."""
         with self._changed:
-            self._closing = self._stopped = True
+            self.closing = self._stopped = True
             self._changed.notify()
         if self._thread.is_alive():
             self._thread.join()

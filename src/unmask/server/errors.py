@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from difflib import get_close_matches
 from typing import Any
 
 from fastapi.exceptions import RequestValidationError
@@ -11,7 +10,7 @@ from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from unmask.errors import RequestError, RuleError
+from unmask.errors import RequestError, RuleError, did_you_mean
 from unmask.server.schema import UNSUPPORTED, ChatRequest, CompletionRequest
 
 _KNOWN = {*ChatRequest.model_fields, *CompletionRequest.model_fields}
@@ -96,8 +95,7 @@ def of_validation(error: RequestValidationError) -> ApiError:
         return ApiError(400, f"the body {problem}", code="invalid_json")
     field = str(place[0])
     if errors[0]["type"] == "extra_forbidden" and len(place) == 1:
-        near = get_close_matches(field, _KNOWN, n=1, cutoff=0.6)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
+        hint = did_you_mean(field, _KNOWN, cutoff=0.6)
         name = ascii(field[:100])
         return ApiError(400, f"unknown field {name}{hint}", param=name[1:-1], code="unknown_field")
     if field in UNSUPPORTED:

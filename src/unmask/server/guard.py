@@ -30,12 +30,8 @@ def is_loopback(host: str) -> bool:
 class Guard:
     """ASGI middleware that checks the Host header and the API key, and limits the body.
 
-    Args:
-        app: the application behind it.
-        limits: the largest body, and the seconds it may take to arrive.
-        key: the key that `Authorization: Bearer` must hold; None: no key is needed.
-        hosts: names that the Host header may hold besides loopback names, against DNS rebinding;
-            None allows any.
+    Without a `key` no key is needed. `hosts` are the names that the Host header may hold besides
+    loopback names, against DNS rebinding; None allows any.
     """
 
     def __init__(
@@ -66,9 +62,8 @@ class Guard:
         name, _, _ = host.rpartition(":") if host.rfind(":") > host.rfind("]") else (host, "", "")
         name = name.lower()
         if self._hosts is not None and name not in self._hosts and not is_loopback(name):
-            raise ApiError(
-                421, f"this server does not answer to the host {name[:100]!a}", code="wrong_host"
-            )
+            message = f"this server does not answer to the host {name[:100]!a}"
+            raise ApiError(421, message, code="wrong_host")
 
     def _check_key(self, path: str, authorization: str) -> None:
         if self._key is None or path in OPEN or path.startswith(OPEN[-1]):
@@ -77,12 +72,9 @@ class Guard:
         digest = sha256(key.strip().encode("latin-1", "replace")).digest()
         same = hmac.compare_digest(digest, self._key)
         if kind.lower() != "bearer" or not same:
-            raise ApiError(
-                401,
-                "send the server's key as 'Authorization: Bearer KEY'",
-                code="invalid_api_key",
-                headers={"WWW-Authenticate": "Bearer"},
-            )
+            message = "send the server's key as 'Authorization: Bearer KEY'"
+            challenge = {"WWW-Authenticate": "Bearer"}
+            raise ApiError(401, message, code="invalid_api_key", headers=challenge)
 
     async def _body(self, headers: Headers, receive: Receive) -> bytes | None:
         """The whole body; None if the client left before the body was complete."""

@@ -12,7 +12,7 @@ from unmask.decoding.resolve import Resolved
 from unmask.errors import UnmaskError
 from unmask.server.errors import ApiError, wrong_request
 from unmask.server.limits import RequestLimits, check_rule
-from unmask.server.schema import REQUEST_OPTIONS, ChatRequest, CompletionRequest
+from unmask.server.schema import LENGTHS, REQUEST_OPTIONS, ChatRequest, CompletionRequest
 from unmask.text.prompts import Prompt
 from unmask.text.session import Session
 
@@ -74,12 +74,8 @@ def prepare(served: ServedModel, body: ChatRequest | CompletionRequest) -> Prepa
 def _check_together(served: ServedModel, body: ChatRequest | CompletionRequest) -> None:
     """Check the model's name, and fields that exclude one another."""
     if body.model is not None and body.model != served.name:
-        raise ApiError(
-            404,
-            f"the model {body.model!r} is not served here; {served.name!r} is",
-            param="model",
-            code="model_not_found",
-        )
+        message = f"the model {body.model!r} is not served here; {served.name!r} is"
+        raise ApiError(404, message, param="model", code="model_not_found")
     if body.diffusing and not body.stream:
         raise ApiError(400, "diffusing sends every step, so it needs stream", param="diffusing")
     if body.stream_options is not None and not body.stream:
@@ -89,13 +85,12 @@ def _check_together(served: ServedModel, body: ChatRequest | CompletionRequest) 
         raise ApiError(400, f"give one length, got {lengths}", param="length")
     if body.infill and _lengths(body):
         name = next(iter(_lengths(body)))
-        raise ApiError(
-            400, f"infill fills the masks of the text, so it takes no {name}", param=name
-        )
+        message = f"infill fills the masks of the text, so it takes no {name}"
+        raise ApiError(400, message, param=name)
 
 
 def _lengths(body: ChatRequest | CompletionRequest) -> dict[str, int]:
-    return {name: value for name, value in body.asked_length.items() if value is not None}
+    return {name: value for name in LENGTHS if (value := getattr(body, name, None)) is not None}
 
 
 def _options(served: ServedModel, body: ChatRequest | CompletionRequest) -> DecodingOptions:
@@ -116,9 +111,8 @@ def _prompts(served: ServedModel, body: ChatRequest | CompletionRequest, seed: i
     infill = bool(body.infill)
     if isinstance(body, ChatRequest):
         if served.session.tokenizer.template is None:
-            raise ApiError(
-                400, f"{served.name} has no chat template; use /v1/completions", param="messages"
-            )
+            message = f"{served.name} has no chat template; use /v1/completions"
+            raise ApiError(400, message, param="messages")
         messages = tuple(message.plain() for message in body.messages)
         base = [Prompt(messages=messages, infill=infill)]
     else:
@@ -126,9 +120,8 @@ def _prompts(served: ServedModel, body: ChatRequest | CompletionRequest, seed: i
         base = [Prompt(text, infill=infill) for text in texts]
     choices = len(base) * (body.n or 1)
     if choices > served.limits.choices:
-        raise ApiError(
-            400, f"{choices} choices; this server allows at most {served.limits.choices}", param="n"
-        )
+        message = f"{choices} choices; this server allows at most {served.limits.choices}"
+        raise ApiError(400, message, param="n")
     copies = (prompt for prompt in base for _ in range(body.n or 1))
     return [replace(prompt, seed=seed + place) for place, prompt in enumerate(copies)]
 

@@ -63,7 +63,9 @@ def serve_on(slots: Slots, make: Make, options: Namespace, say: Callable[[str], 
     """Serve until a signal, then let started requests finish within the grace period."""
     serve = _ray_serve()
     port = _port(slots, options)
-    stop = _stopped_by_signals()
+    stop = Event()
+    for each in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(each, lambda *_: stop.set())
     serve.start(
         http_options={"host": options.host, "port": port}, logging_config={"log_level": "ERROR"}
     )
@@ -127,10 +129,3 @@ def _port(slots: Slots, options: Namespace) -> int:
     with closing(listen(options.host, options.port)) as bound:
         port: int = bound.getsockname()[1]
     return port
-
-
-def _stopped_by_signals() -> Event:
-    stop = Event()
-    for each in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(each, lambda *_: stop.set())
-    return stop

@@ -125,13 +125,9 @@ class Reply:
     def whole(self, endings: Sequence[Ending]) -> dict[str, Any]:
         """The body of a response that is not streamed."""
         choices = [self._choice(index, ending) for index, ending in enumerate(endings)]
-        kind = "chat.completion" if self.chat else "text_completion"
-        return {
-            **self._head(kind),
-            "choices": choices,
-            "usage": self.usage(endings),
-            "unmask": self.settings,
-        }
+        head = self._head("chat.completion" if self.chat else "text_completion")
+        usage = self.usage(endings)
+        return {**head, "choices": choices, "usage": usage, "unmask": self.settings}
 
     def chunk(
         self, index: int, content: str | None, ending: Ending | None = None, **more: Any

@@ -88,6 +88,7 @@ class CommonFields(StrictModel):
 
 
 REQUEST_OPTIONS = tuple(name for name in OPTIONS if name in CommonFields.model_fields)
+LENGTHS = ("length", "max_tokens", "max_completion_tokens")  # three names of one option
 
 
 class TextPart(StrictModel):
@@ -139,14 +140,6 @@ class ChatRequest(CommonFields):
     prediction: None = None
     web_search_options: None = None
 
-    @property
-    def asked_length(self) -> dict[str, int | None]:
-        return {
-            "length": self.length,
-            "max_tokens": self.max_tokens,
-            "max_completion_tokens": self.max_completion_tokens,
-        }
-
 
 class CompletionRequest(CommonFields):
     """Texts to continue, or with `infill` texts whose masks are filled."""
@@ -157,7 +150,3 @@ class CompletionRequest(CommonFields):
     best_of: Literal[1] | None = None
     echo: Literal[False] | None = None
     suffix: None = None
-
-    @property
-    def asked_length(self) -> dict[str, int | None]:
-        return {"length": self.length, "max_tokens": self.max_tokens}

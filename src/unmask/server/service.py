@@ -18,23 +18,15 @@ from unmask.server.traces import BeginTrace, TraceElsewhere, TraceStore, nowhere
 
 
 class Service:
-    """One model behind HTTP.
-
-    Args:
-        served: the model's description, defaults and limits.
-        model: the model that decodes.
-        batch_size: rows that decode at once.
-        queue_size: rows that may wait.
-        begin_trace: opens the trace of a row; None: requests cannot ask for traces.
-    """
+    """One model behind HTTP."""
 
     def __init__(
         self,
         served: ServedModel,
         model: Denoiser,
-        batch_size: int = 8,
-        queue_size: int = 64,
-        begin_trace: BeginTrace | None = None,
+        batch_size: int = 8,  # rows that decode at once
+        queue_size: int = 64,  # rows that may wait
+        begin_trace: BeginTrace | None = None,  # opens a row's trace; None: there are no traces
     ) -> None:
         self.served = served
         self.engine = Engine(model, batch_size, queue_size, served.limits.forwards)

@@ -7,7 +7,7 @@ import json
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from typing import Any, TypeVar
 
-from starlette.responses import Response
+from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from unmask.server.choices import Choice, Ending
@@ -111,28 +111,20 @@ async def events(
     yield DONE
 
 
-class EventStream(Response):
+class EventStream(StreamingResponse):
     """Sends events as they come; calls `close` at the end, or when the client leaves."""
 
     media_type = "text/event-stream"
 
     def __init__(self, stream: AsyncIterator[bytes], close: Callable[[], None]) -> None:
-        super().__init__(headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
-        del self.headers["content-length"]
-        self._stream, self._close = stream, close
+        super().__init__(stream, headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
+        self._close = close
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            await unless_gone(scope, receive, self._send(send))
+            await unless_gone(scope, receive, self.stream_response(send))
         finally:
             self._close()
-
-    async def _send(self, send: Send) -> None:
-        head = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
-        await send(head)
-        async for data in self._stream:
-            await send({"type": "http.response.body", "body": data, "more_body": True})
-        await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
 async def unless_gone(scope: Scope, receive: Receive, work: Coroutine[Any, Any, T]) -> T | None:

@@ -7,7 +7,7 @@ import secrets
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable
 from io import BytesIO
-from threading import Lock
+from threading import RLock
 from typing import BinaryIO, NamedTuple
 
 from unmask.decoding.request import Request
@@ -57,12 +57,6 @@ class TraceBuffer(BytesIO):
         self.seek(0)
         self.truncate(0)
 
-    def give_up(self) -> None:
-        """Discard an unfinished trace for good."""
-        if not self.whole:
-            self.gone = True
-            self.begin_again()
-
     def piece(self, place: int) -> TracePiece:
         """The bytes from a place on."""
         over, edition = self.whole or self.gone, self.edition  # read before the bytes
@@ -99,16 +93,13 @@ class TraceStore:
     def __init__(self, most_bytes: int = 2**26, most_bytes_each: int = 2**24) -> None:
         self.most_bytes, self.most_bytes_each = most_bytes, most_bytes_each
         self._kept: OrderedDict[str, TraceBuffer] = OrderedDict()
-        self._lock = Lock()
+        self._lock = RLock()
 
     @property
     def size(self) -> int:
         """Bytes of all kept traces."""
         with self._lock:
-            return self._size()
-
-    def _size(self) -> int:
-        return sum(len(buffer.getbuffer()) for buffer in self._kept.values())
+            return sum(len(buffer.getbuffer()) for buffer in self._kept.values())
 
     def open(self) -> TraceBuffer:
         """An empty trace with a new name."""
@@ -121,10 +112,11 @@ class TraceStore:
         """Keep a whole trace and make room for it; drop one that is not whole."""
         with self._lock:
             if not buffer.whole:
-                buffer.give_up()
+                buffer.gone = True
+                buffer.begin_again()
                 self._kept.pop(buffer.name, None)
                 return
-            size = self._size()
+            size = self.size
             for old in [buffer for buffer in self._kept.values() if buffer.whole]:
                 if size <= self.most_bytes:
                     return

@@ -9,12 +9,11 @@ from dataclasses import dataclass
 
 from unmask.decoding.loop import decode_steps
 from unmask.decoding.request import Settings, infill_request
-from unmask.decoding.results import Result, Step
+from unmask.decoding.results import Step
 from unmask.models.denoiser import ModelSpec
 from unmask.models.toys.oracle import TableOracle
 from unmask.models.wrappers.noisy import Noisy
 from unmask.rules.rule import Rule
-from unmask.rules.view import View
 
 MASK = "[MASK]"
 BASELINE, SWD = "confidence | eb(0.1)", "confidence | swd(5) | eb(0.1)"
@@ -104,7 +103,7 @@ class DogOrCar:
             frames=tuple(self._frames(steps)),
             subject=tuple(self._moments(steps)),
             nfe=result.nfe,
-            log_likelihood=self._log_likelihood(result),
+            log_likelihood=self.oracle.log_likelihood(result.canvas.tolist()),
         )
 
     def tally(self, rule: str, seeds: Sequence[int]) -> RuleTally:
@@ -112,9 +111,6 @@ class DogOrCar:
         runs = [self.run(rule, seed) for seed in seeds]
         valid = sum(run.log_likelihood > -math.inf for run in runs)
         return RuleTally(rule, valid, len(runs), sum(run.nfe for run in runs) / len(runs))
-
-    def _log_likelihood(self, result: Result) -> float:
-        return self.oracle.log_likelihood(result.canvas.tolist())
 
     def _frames(self, steps: list[Step]) -> Iterator[CanvasFrame]:
         before = self.canvas
@@ -124,21 +120,18 @@ class DogOrCar:
             yield CanvasFrame(tuple(self.words[token] for token in after), new)
             before = after
 
-    def _instability(self, view: View, place: int) -> float:
-        known = view.kl_prev_cur is not None and bool(view.seen[0, place])
-        return float(view.instability("prev_cur")[0, place]) if known else math.nan
-
     def _moments(self, steps: list[Step]) -> Iterator[SubjectStep]:
         for number, step in enumerate(steps, 1):
             place = SUBJECT - int(step.start[0])
             view, decision = step.view, step.decision
             if not bool(view.masked[0, place]):
                 return
+            known = view.kl_prev_cur is not None and bool(view.seen[0, place])
             yield SubjectStep(
                 step=number,
                 guess=self.words[int(view.token[0, place])],
                 confidence=float(view.confidence[0, place]),
-                instability=self._instability(view, place),
+                instability=float(view.instability("prev_cur")[0, place]) if known else math.nan,
                 score=float(decision.scores.value[0, place]),
                 committed=bool(decision.chosen[0, place]),
             )

@@ -40,11 +40,11 @@ class _Row(NamedTuple):
 
 
 def log_likelihoods(
-    model: Denoiser,
+    model: Denoiser,  # without a cache, because no two canvases are related
     texts: Sequence[Continuation],
-    samples: int = 128,
-    seed: int = 0,
-    batch_size: int = 8,
+    samples: int = 128,  # canvases per target; LLaDA's `mc_num`
+    seed: int = 0,  # of the random masks
+    batch_size: int = 8,  # canvases in one forward
 ) -> Iterator[float]:
     """Estimate log p(target | prefix) in nats; yields in order, each value as soon as it is known.
 
@@ -55,24 +55,18 @@ def log_likelihoods(
     them is uniform. If there are at most `samples` ways to mask, all are used and the value is
     exact. For a block-causal model each block is estimated separately, with `samples` canvases.
 
-    A value depends on the text, `samples` and `seed` only, not on the order or the batch.
-
-    Args:
-        model: a model without a cache, because no two canvases are related.
-        texts: prefixes and targets. A prefix may be empty unless the model predicts each token
-            from the one before. A target without tokens has likelihood 1.
-        samples: canvases per target; LLaDA's `mc_num`.
-        seed: the seed of the random masks.
-        batch_size: canvases in one forward.
+    A value depends on the text, `samples` and `seed` only, not on the order or the batch. A prefix
+    may be empty unless the model predicts each token from the one before. A target without tokens
+    has likelihood 1.
     """
     for name, number in (("samples", samples), ("batch_size", batch_size)):
         if isinstance(number, bool) or not isinstance(number, int) or number < 1:
             raise RequestError(f"{name} must be a whole number >= 1, got {number!r}")
+    spec = model.spec
     for text in texts:
-        _check(model.spec, text)
-    rows = (
-        row for n, text in enumerate(texts) for row in _rows(model.spec, n, text, samples, seed)
-    )
+        if spec.mask_id in (*text.prefix, *text.target):
+            raise RequestError(f"the text holds the mask token of {spec.name}, id {spec.mask_id}")
+    rows = (row for n, text in enumerate(texts) for row in _rows(spec, n, text, samples, seed))
     totals, done = [0.0] * len(texts), 0
     while batch := list(islice(rows, batch_size)):
         for row, value in zip(batch, _values(model, batch), strict=True):
@@ -105,11 +99,6 @@ def would_write(
             number = numbers[result.key]
             same[number] = result.answer.tolist() == list(texts[number].target)
     return same
-
-
-def _check(spec: ModelSpec, text: Continuation) -> None:
-    if spec.mask_id in (*text.prefix, *text.target):
-        raise RequestError(f"the text holds the mask token of {spec.name}, id {spec.mask_id}")
 
 
 def _rows(

@@ -11,7 +11,7 @@ from unmask.decoding.request import Request
 from unmask.decoding.results import Result, Step
 from unmask.models.denoiser import Denoiser
 from unmask.models.tokenizer import Tokenizer
-from unmask.text.clock import Clock, Seconds
+from unmask.text.clock import Seconds, timed_steps
 
 PAGE_HEIGHT = 640  # pixels of the page inside a notebook
 
@@ -110,7 +110,7 @@ def decode_requests(
             spent[number], infilled[number] = Seconds(), request.length is None
             yield request
 
-    for step, seconds in Clock().steps(model, numbered(), batch_size, keep_logits):
+    for step, seconds in timed_steps(model, numbered(), batch_size, keep_logits):
         for key in step.keys:
             spent[key] += seconds
         if on_step is not None:

@@ -30,28 +30,22 @@ class Seconds:
         return Seconds(self.model + other.model, self.decision + other.decision, self.kl + other.kl)
 
 
-class Clock:
-    """Decodes with a timer around the model and one around the pass over the logits.
+def timed_steps(
+    model: Denoiser, requests: Iterable[Request], batch_size: int = 1, keep_logits: bool = False
+) -> Iterator[tuple[Step, Seconds]]:
+    """Each step of `decode_steps` with the seconds that it took per row.
 
     It waits for the GPU around every forward and repeats one pass of sixteen without the KL, so use
-    it only if you need the seconds.
+    it only if you need the seconds. The time between two steps is the caller's and is not counted.
     """
-
-    def steps(
-        self, model: Denoiser, requests: Iterable[Request], batch_size: int, keep_logits: bool
-    ) -> Iterator[tuple[Step, Seconds]]:
-        """Each step of `decode_steps` with the seconds that it took per row.
-
-        The time that the caller spends between two steps is not counted.
-        """
-        timed, kl_clock = Timed(model), KLClock()
-        steps = decode_steps(timed, requests, batch_size, keep_logits, kl_clock)
-        while True:
-            begin, before = perf_counter(), timed.seconds
-            step = next(steps, None)
-            if step is None:
-                return
-            total, forward = perf_counter() - begin, timed.seconds - before
-            spent, rows = kl_clock.spent(), len(step.keys)
-            decision = total - forward - spent.probes
-            yield step, Seconds(forward / rows, decision / rows, spent.kl / rows)
+    timed, kl_clock = Timed(model), KLClock()
+    steps = decode_steps(timed, requests, batch_size, keep_logits, kl_clock)
+    while True:
+        begin, before = perf_counter(), timed.seconds
+        step = next(steps, None)
+        if step is None:
+            return
+        total, forward = perf_counter() - begin, timed.seconds - before
+        spent, rows = kl_clock.spent(), len(step.keys)
+        decision = total - forward - spent.probes
+        yield step, Seconds(forward / rows, decision / rows, spent.kl / rows)

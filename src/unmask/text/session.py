@@ -33,7 +33,7 @@ from unmask.models.transformers_model import wrap
 from unmask.models.wrappers.guided import Guided, check_scale
 from unmask.rules.plugins import sources_of
 from unmask.text.answers import Answer, decode_requests
-from unmask.text.clock import Clock, Seconds
+from unmask.text.clock import Seconds, timed_steps
 from unmask.text.prompts import Prompt, PromptFormat, RenderedPrompt
 from unmask.text.settled import RowCanvas, TextReader
 from unmask.trace.recording.files import KeptBytes, Traces
@@ -129,12 +129,7 @@ class Session:
     @overload
     def chat(self, messages: Sequence[Sequence[Message]], **more: Any) -> list[Answer]: ...
     def chat(
-        self,
-        messages: Any,
-        *,
-        batch_size: int = 8,
-        trace: bool | None = None,
-        **changes: Any,
+        self, messages: Any, *, batch_size: int = 8, trace: bool | None = None, **changes: Any
     ) -> Answer | list[Answer]:
         """Answer a chat, or several: lists of messages, each with a role and a content."""
         single, form = bool(messages) and isinstance(messages[0], Mapping), self.format(chat=True)
@@ -175,7 +170,7 @@ class Session:
         asked = form.of_text(prompt) if isinstance(prompt, str) else form.of_messages(prompt)
         request = self.request(replace(asked, seed=options.seed or 0), options)
         reader, spent = TextReader(self.tokenizer, self.spec, request), Seconds()
-        for step, seconds in Clock().steps(self.model(options), [request], 1, False):
+        for step, seconds in timed_steps(self.model(options), [request]):
             spent += seconds
             canvas = RowCanvas.of(step, 0)
             yield Snapshot(

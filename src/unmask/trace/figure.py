@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +17,7 @@ from unmask.trace.drawing import COLOURS, Array, Label, add_legend, sheet, strok
 from unmask.trace.recording.codec import TraceError
 from unmask.trace.recording.reading import Trace
 from unmask.trace.story.format import quoted
-from unmask.trace.story.timeline import Look, Timeline
+from unmask.trace.story.timeline import Timeline
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -59,13 +58,9 @@ class PositionPanel:
 
     timeline: Timeline
 
-    @cached_property
-    def looks(self) -> list[Look]:
-        return self.timeline.looks
-
     @property
     def steps(self) -> list[int]:
-        return [look.step for look in self.looks]
+        return [look.step for look in self.timeline.looks]
 
     @property
     def last(self) -> int:
@@ -74,11 +69,11 @@ class PositionPanel:
 
     @property
     def confidence(self) -> list[float]:
-        return [look.confidence for look in self.looks]
+        return [look.confidence for look in self.timeline.looks]
 
     @property
     def scores(self) -> list[float]:
-        return [look.score for look in self.looks]
+        return [look.score for look in self.timeline.looks]
 
     @property
     def apart(self) -> bool:
@@ -93,7 +88,7 @@ class PositionPanel:
     @property
     def moved(self) -> list[tuple[int, float]]:
         """The known values of D, by step."""
-        known = [(look.step, look.instability) for look in self.looks]
+        known = [(look.step, look.instability) for look in self.timeline.looks]
         return [(step, moved) for step, moved in known if not math.isnan(moved)]
 
     @property
@@ -123,20 +118,18 @@ def _draw(figure: Figure, panels: Sequence[PositionPanel], heights: Sequence[flo
     last = max(panel.last for panel in panels)
     most = _top([moved for panel in panels for _, moved in panel.moved])
     handles: dict[str, Artist] = {}
-    mains, place = [], 0
+    mains, places = [], (grid[place] for place in range(len(heights)))
     for panel in panels:
-        main = lowest = figure.add_subplot(grid[place])
+        main = lowest = figure.add_subplot(next(places))
         for label, artist in _main(main, panel, most):
             handles.setdefault(label, artist)
         _furnish(main, panel, last)
         mains.append(main)
-        place += 1
         if panel.apart:
-            lowest = figure.add_subplot(grid[place])
+            lowest = figure.add_subplot(next(places))
             for label, artist in _score_apart(lowest, panel):
                 handles.setdefault(label, artist)
             _steps(lowest, last)
-            place += 1
     lowest.set_xlabel("step")
     add_legend(figure, list(handles.values()))
     figure.draw_without_rendering()  # computes the layout, which the labels need
@@ -215,15 +208,11 @@ def _moments(axes: Axes, panel: PositionPanel) -> Iterator[tuple[str, Artist]]:
     looks["fill"] = ("written by the EOS policy", COMMITTED, "-.")
     for event in panel.timeline.events:
         label, colour, dashes = looks[event.kind]
-        yield (
-            event.kind,
-            axes.axvline(
-                event.step, color=colour, linestyle=dashes, linewidth=1.8, label=label, zorder=2
-            ),
-        )
+        style: dict[str, Any] = {"color": colour, "linestyle": dashes, "linewidth": 1.8}
+        yield event.kind, axes.axvline(event.step, label=label, zorder=2, **style)
     if swd_of(panel.timeline.trace.rule) is None:
         return
-    there = [look for look in panel.looks if look.unweighted]
+    there = [look for look in panel.timeline.looks if look.unweighted]
     if there:
         (marks,) = axes.plot(
             [look.step for look in there],

@@ -114,12 +114,12 @@ def test_the_sweeps_of_the_package_can_be_read(name):
 
 
 def test_the_demo_compares_108_rules_and_sweeps_gamma():
-    settings = [each for each in read_sweep("demo", {}).settings if each.length == 24]
+    settings = [each for each in read_sweep("demo", {}).settings if each.options.length == 24]
     assert len(settings) == len(set(settings)) == 128
-    panels = list(dict.fromkeys((each.block, each.eos) for each in settings[:108]))
+    panels = list(dict.fromkeys((each.options.block, each.options.eos) for each in settings[:108]))
     windows, policies = ("full", 16), ("keep", "suppress")
     assert panels == [(window, policy) for window in windows for policy in policies]
-    assert [each.rule for each in settings[:6]] == [
+    assert [each.options.rule for each in settings[:6]] == [
         "confidence | eb(0.1)",
         "confidence | swd(1) | eb(0.1)",
         "confidence | swd(5) | eb(0.1)",
@@ -128,13 +128,15 @@ def test_the_demo_compares_108_rules_and_sweeps_gamma():
         "margin | swd(5) | eb(0.1)",
     ]
     assert {
-        each.rule for each in settings[:27] if "threshold" in each.rule and "swd" not in each.rule
+        each.options.rule
+        for each in settings[:27]
+        if "threshold" in each.options.rule and "swd" not in each.options.rule
     } == {
         "confidence | threshold(0.9)",
         "margin | threshold(0.9)",
         "entropy | threshold(-0.4)",
     }
-    assert all(each.rule.startswith("confidence") for each in settings[108:])
+    assert all(each.options.rule.startswith("confidence") for each in settings[108:])
 
 
 @pytest.mark.parametrize(

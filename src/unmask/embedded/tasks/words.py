@@ -150,14 +150,6 @@ def _direct(sums: Sums) -> str:
     return f"#### {sums[-1][1]}"
 
 
-def _equations(sums: Sums) -> list[str]:
-    return [f"{left} = {right}" for left, right in sums]
-
-
-def _bare(sums: Sums) -> str:
-    return f"So {'. '.join(_equations(sums))}. {_direct(sums)}"
-
-
 def _worked(random: Random, story: CountStory, sums: Sums) -> str:
     """Every part in a random form, so that answers have many different lengths."""
     parts = []
@@ -205,12 +197,12 @@ def _together(random: Random) -> Problem:
     ask = random.choice(("together", "in all"))
     prompt = f"{name} has {count} {goods}. {other} has {more} {relation}. How many {ask}?"
     sums: Sums = [(f"{count} {sign} {more}", theirs), (f"{count} + {theirs}", total)]
-    first, second = _equations(sums)
+    first, second = (f"{left} = {right}" for left, right in sums)
     style = random.random()
     if style < DIRECT:
         answer = _direct(sums)
     elif style < 0.5:
-        answer = _bare(sums)
+        answer = f"So {first}. {second}. {_direct(sums)}"
     else:
         steps = f"{other} has {first} {goods}. {ask.capitalize()} there are {second}."
         answer = f"{steps} {_direct(sums)}"

@@ -60,25 +60,17 @@ class PipelineModel(nn.Module):
                 "pipeline prompts of equal length"
             )
         tokens = input_ids.cpu()
-        places = torch.arange(length - block, length)
-        hidden = self.model.trunk(self._canvas(tokens, block))
-        logits = self.model.head(hidden, *_cells(rows, places))
-        return Logits(logits.view(rows, block, -1))
-
-    def _canvas(self, tokens: Tensor, block: int) -> Canvas:
-        rows, length = tokens.shape
         masked = tokens == self.spec.mask_id
         whole = torch.full((rows,), length)
         keys = tuple(next(_KEYS) for _ in range(rows))  # new keys: caches keep nothing
-        return Canvas(tokens, whole, masked, ~masked, whole - block, whole, keys)
+        canvas = Canvas(tokens, whole, masked, ~masked, whole - block, whole, keys)
+        each_row = torch.arange(rows).repeat_interleave(block)
+        places = torch.arange(length - block, length).repeat(rows)
+        logits = self.model.head(self.model.trunk(canvas), each_row, places)
+        return Logits(logits.view(rows, block, -1))
 
 
 def _padded(attention_mask: Tensor) -> bool:
     """Whether a masked position comes before a visible one."""
     visible = attention_mask.long()
     return not bool(visible[:, 0].all()) or bool((visible.diff(dim=-1) > 0).any())
-
-
-def _cells(rows: int, places: Tensor) -> tuple[Tensor, Tensor]:
-    """Row and position of each cell: all `places` of each row."""
-    return torch.arange(rows).repeat_interleave(len(places)), places.repeat(rows)

@@ -114,15 +114,8 @@ class UnmaskScheduler(BlockRefinementScheduler):  # type: ignore[misc]
             return step_idx < int(self.num_inference_steps)
         if not editing_enabled:
             return False
-        more: bool = super().check_block_should_continue(
-            step_idx,
-            masks_remaining,
-            editing_enabled,
-            editing_transfer_index,
-            post_steps,
-            max_post_steps,
-            finished,
-        )
+        edits = (editing_enabled, editing_transfer_index, post_steps, max_post_steps, finished)
+        more: bool = super().check_block_should_continue(step_idx, masks_remaining, *edits)
         return more
 
     def _options(self, temperature: float, top_p: float | None, top_k: int | None) -> BlockOptions:

@@ -20,10 +20,11 @@ from unmask.decoding.loop import longest_first
 from unmask.decoding.request import prompt_request
 from unmask.errors import RequestError
 from unmask.integrations.lm_eval.generation import CountedText, TextRequest, generations
-from unmask.integrations.lm_eval.options import GenerationArguments, ModelArguments
+from unmask.integrations.lm_eval.options import ModelArguments, read_generation
 from unmask.integrations.lm_eval.ranks import Ranks
 from unmask.models.fingerprint import sha_of
 from unmask.studies.likelihood import Continuation, log_likelihoods, would_write
+from unmask.text.session import Session
 
 log = logging.getLogger(__name__)
 IGNORED = ("max_batch_size", "trust_remote_code")  # lm_eval passes them to every model
@@ -40,7 +41,8 @@ class UnmaskLM(TemplateLM):  # type: ignore[misc]
         known = {name: value for name, value in arguments.items() if name not in IGNORED}
         options = ModelArguments.of(known)
         self.options = replace(options, device=self.ranks.device(options.device))
-        self.session = self.options.session()
+        pretrained, device = self.options.pretrained, self.options.device
+        self.session = Session(pretrained, options=self.options.decoding, device=device)
         self.tokenizer = self.session.tokenizer
         self.max_length = self.options.max_length or self.session.context
         self._rank, self._world_size = self.ranks.rank, self.ranks.size
@@ -161,8 +163,8 @@ class UnmaskLM(TemplateLM):  # type: ignore[misc]
 
     def _text_request(self, context: str, arguments: dict[str, Any], repeat: int) -> TextRequest:
         """The canvas of a request; its seed depends only on its text and the repeat's number."""
-        wanted = GenerationArguments.of(self.session, arguments)
-        length, settings, spec = wanted.resolved.length, wanted.resolved.settings, self.model.spec
+        resolved, until = read_generation(self.session, arguments)
+        length, settings, spec = resolved.length, resolved.settings, self.model.spec
         usual = self.options.decoding.length
         if usual not in (None, length):
             warning_once(
@@ -172,7 +174,7 @@ class UnmaskLM(TemplateLM):  # type: ignore[misc]
             )
         ids = self._fitting(self.tok_encode(context) or [self.prefix_token_id], length)
         seed = int(sha_of([self.options.decoding.seed or 0, context, repeat])[:12], 16)
-        return TextRequest(prompt_request(spec, ids, length, settings, seed), wanted.until)
+        return TextRequest(prompt_request(spec, ids, length, settings, seed), until)
 
     def _check_repeats(self, request: Any, arguments: dict[str, Any]) -> None:
         cached = self.cache_hook.dbdict is not None and not arguments.get("do_sample")

@@ -26,25 +26,15 @@ _OWN = {
 
 @dataclass(frozen=True)
 class ModelArguments:
-    """The model arguments: decoding options by their names, and those of likelihoods.
+    """The model arguments: decoding options by their names, and those of likelihoods."""
 
-    Args:
-        pretrained: a folder, a hub id, or `embedded`.
-        device: as in `unmask run`.
-        mc_num: canvases per likelihood.
-        check_greedy: whether to decode the target of a likelihood to see if the rule writes it.
-        max_length: most tokens of prompt and answer together; None is the model's context.
-        batch_size: rows decoded at once.
-        decoding: all other arguments; the sampling is the task's.
-    """
-
-    pretrained: str = embedded.NAME
-    device: str | None = None
-    mc_num: int = 128
-    check_greedy: bool = True
-    max_length: int | None = None
-    batch_size: int = 8
-    decoding: DecodingOptions = field(default_factory=DecodingOptions)
+    pretrained: str = embedded.NAME  # a folder, a hub id, or `embedded`
+    device: str | None = None  # as in `unmask run`
+    mc_num: int = 128  # canvases per likelihood
+    check_greedy: bool = True  # decode the target of a likelihood to see if the rule writes it
+    max_length: int | None = None  # most tokens of prompt and answer; None: the model's context
+    batch_size: int = 8  # rows decoded at once
+    decoding: DecodingOptions = field(default_factory=DecodingOptions)  # without the sampling
 
     @classmethod
     def of(cls, arguments: Mapping[str, Any]) -> ModelArguments:
@@ -67,41 +57,29 @@ class ModelArguments:
                 raise UnknownName("model argument", name, [*own, *_DECODING])
         return cls(**values, decoding=DecodingOptions.read(options))
 
-    def session(self) -> Session:
-        """The model, with the checkpoint's folder read and no weights loaded."""
-        return Session(self.pretrained, options=self.decoding, device=self.device)
 
-
-@dataclass(frozen=True)
-class GenerationArguments:
-    """How to decode one request, and the strings that end its text."""
-
-    resolved: Resolved
-    until: tuple[str, ...]
-
-    @classmethod
-    def of(cls, session: Session, arguments: Mapping[str, Any]) -> GenerationArguments:
-        """The options of the model arguments, changed by those of the task's generation."""
-        for name, value in arguments.items():
-            if name == "num_beams" and value == 1:
-                continue
-            if name not in _KNOWN:
-                raise RequestError(
-                    f"the task's generation has {name}={value!r}, which unmask does not support; "
-                    f"known: {', '.join(_KNOWN)}"
-                )
-        changes = _sampling(arguments)
-        lengths = [name for name in _LENGTHS if arguments.get(name) is not None]
-        if lengths:
-            changes["length"] = _COUNT.parse("max_gen_toks", str(arguments[lengths[0]]))
-        until = arguments.get("until") or ()
-        stops = (until,) if isinstance(until, str) else tuple(until)
-        if not all(isinstance(stop, str) and stop for stop in stops):
-            raise RequestError(f"until must be texts that are not empty, got {until!r}")
-        try:
-            return cls(session.resolve(session.changed(changes)), stops)
-        except UnmaskError as error:
-            raise RequestError(f"generation: {error}") from None
+def read_generation(
+    session: Session, arguments: Mapping[str, Any]
+) -> tuple[Resolved, tuple[str, ...]]:
+    """How to decode one request of a task, and the strings that end its text."""
+    for name, value in arguments.items():
+        if name not in _KNOWN and (name, value) != ("num_beams", 1):
+            raise RequestError(
+                f"the task's generation has {name}={value!r}, which unmask does not support; "
+                f"known: {', '.join(_KNOWN)}"
+            )
+    changes = _sampling(arguments)
+    lengths = [name for name in _LENGTHS if arguments.get(name) is not None]
+    if lengths:
+        changes["length"] = _COUNT.parse("max_gen_toks", str(arguments[lengths[0]]))
+    until = arguments.get("until") or ()
+    stops = (until,) if isinstance(until, str) else tuple(until)
+    if not all(isinstance(stop, str) and stop for stop in stops):
+        raise RequestError(f"until must be texts that are not empty, got {until!r}")
+    try:
+        return session.resolve(session.changed(changes)), stops
+    except UnmaskError as error:
+        raise RequestError(f"generation: {error}") from None
 
 
 def _sampling(arguments: Mapping[str, Any]) -> dict[str, Any]:

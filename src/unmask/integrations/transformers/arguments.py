@@ -23,38 +23,19 @@ _MODEL = {
 OWN = (*GENERATE_OPTIONS, *_MODEL)
 _SAMPLED = {"temperature": 1.0, "top_p": 1.0, "top_k": 50}  # with the defaults of generate
 _CONFIG = (  # also fields of generation_config
-    *_SAMPLED,
-    "do_sample",
-    "max_new_tokens",
-    "max_length",
-    "eos_token_id",
-    "pad_token_id",
-    "num_return_sequences",
-    "return_dict_in_generate",
-)
+    *_SAMPLED, "do_sample", "max_new_tokens", "max_length", "eos_token_id", "pad_token_id",
+    "num_return_sequences", "return_dict_in_generate",
+)  # fmt: skip
 _PLAIN = ("inputs", "input_ids", "attention_mask", "streamer", "tokenizer", "generation_config")
 _IDLE = (  # have no effect on decoding by a rule
-    "use_cache",
-    "synced_gpus",
-    "token_type_ids",
-    "use_model_defaults",
-    "bos_token_id",
-    "decoder_start_token_id",
-    "cache_implementation",
-    "transformers_version",
-    "_from_model_config",
-)
+    "use_cache", "synced_gpus", "token_type_ids", "use_model_defaults", "bos_token_id",
+    "decoder_start_token_id", "cache_implementation", "transformers_version", "_from_model_config",
+)  # fmt: skip
 _THEIRS = (  # not supported, and not fields of generation_config
-    "logits_processor",
-    "stopping_criteria",
-    "prefix_allowed_tokens_fn",
-    "assistant_model",
-    "negative_prompt_ids",
-    "negative_prompt_attention_mask",
-    "inputs_embeds",
-    "past_key_values",
+    "logits_processor", "stopping_criteria", "prefix_allowed_tokens_fn", "assistant_model",
+    "negative_prompt_ids", "negative_prompt_attention_mask", "inputs_embeds", "past_key_values",
     "position_ids",
-)
+)  # fmt: skip
 _MAX_LENGTH = 20  # default of generation_config in transformers 4
 
 
@@ -142,24 +123,6 @@ class Call:
         config = self.given.get("generation_config")
         named = self.given.get("eos_token_id", getattr(config, "eos_token_id", None))
         return _numbers(named)
-
-    @property
-    def pad_id(self) -> int | None:
-        """The token that pads a row after its end token."""
-        pad: int | None = self.config("pad_token_id")
-        return pad
-
-    @property
-    def return_dict(self) -> bool:
-        return bool(self.config("return_dict_in_generate"))
-
-    @property
-    def streamer(self) -> Any:
-        return self.given.get("streamer")
-
-    @property
-    def tokenizer(self) -> Any:
-        return self.given.get("tokenizer")
 
 
 def check_options(options: Mapping[str, Any]) -> None:

@@ -53,14 +53,15 @@ def generate(model: Any, options: Mapping[str, Any], **arguments: Any) -> Tensor
         for row, prompt in enumerate(call.prompts)
     ]
     results = _decoded(hosted, requests, call)
-    return _output(results, call) if call.return_dict else _sequences(results, call)
+    as_dict = call.config("return_dict_in_generate")
+    return _output(results, call) if as_dict else _sequences(results, call)
 
 
 def _hosted(model: Any, call: Call) -> TransformersModel:
     """The model as a denoiser, with the end tokens of this call."""
     hosted = wrap(
         model,
-        call.tokenizer,
+        call.given.get("tokenizer"),
         mask_id=call.own("mask_id"),
         shift=call.own("shift"),
         block=call.own("attention_block"),
@@ -74,7 +75,7 @@ def _hosted(model: Any, call: Call) -> TransformersModel:
 
 def _decoded(hosted: TransformersModel, requests: list[Request], call: Call) -> list[Result]:
     """The results in the order of the rows; the streamer gets each step."""
-    streamed = Streamed.of(call.streamer, call.inputs, requests, hosted.spec)
+    streamed = Streamed.of(call.given.get("streamer"), call.inputs, requests, hosted.spec)
     by_row: dict[int, Result] = {}
     for step in decode_steps(hosted, requests, len(requests)):
         streamed.take(step)
@@ -95,7 +96,8 @@ def _sequences(results: list[Result], call: Call) -> Tensor:
     answers = [_answer(result) for result in results]
     longest = max(map(len, answers))
     stops = next((result.stop_ids[:1] for result in results), ())
-    pad = call.pad_id if call.pad_id is not None else next(iter(stops), 0)
+    pad = call.config("pad_token_id")
+    pad = next(iter(stops), 0) if pad is None else pad
     rows = [answer + [pad] * (longest - len(answer)) for answer in answers]
     return torch.cat([call.inputs, torch.tensor(rows).to(call.inputs)], dim=-1)
 

@@ -25,13 +25,6 @@ def benchmark(name: str) -> Benchmark:
 
 
 __all__ = [
-    "BENCHMARKS",
-    "Benchmark",
-    "Example",
-    "Preset",
-    "PresetDecoding",
-    "TaskPrompt",
-    "benchmark",
-    "embedded",
-    "synthetic",
-]
+    "BENCHMARKS", "Benchmark", "Example", "Preset", "PresetDecoding", "TaskPrompt", "benchmark",
+    "embedded", "synthetic",
+]  # fmt: skip

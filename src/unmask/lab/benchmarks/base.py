@@ -11,7 +11,7 @@ from unmask.errors import UnknownName
 from unmask.lab.benchmarks.example import Example
 from unmask.lab.benchmarks.preset import Preset, TaskPrompt
 from unmask.lab.grading.response import Response
-from unmask.lab.grading.scorer import Answers, Grade, Mark, Scorer, score
+from unmask.lab.grading.scorer import Answers, Grade, Scorer, score
 from unmask.lab.grading.tools import Tools
 
 
@@ -89,9 +89,6 @@ class Benchmark:
     def grades(self, answers: Answers, tools: Tools) -> Iterator[tuple[int, Grade]]:
         """Grade many answers; yields each with its number as soon as it is known."""
         for number, marks in score(answers, self.graders, tools):
-            yield number, _grade(list(marks.values()), [scorer.name for scorer in self.graders])
-
-
-def _grade(marks: list[Mark], names: list[str]) -> Grade:
-    detail = {name: mark.detail for name, mark in zip(names, marks, strict=True) if mark.detail}
-    return Grade(marks[0].right, marks[-1].right, detail)
+            right = [mark.right for mark in marks.values()]
+            detail = {name: mark.detail for name, mark in marks.items() if mark.detail}
+            yield number, Grade(right[0], right[-1], detail)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from unmask.embedded.tasks import TASKS, Split
 from unmask.lab.benchmarks.base import Benchmark
@@ -35,40 +34,28 @@ def embedded(
         name=name,
         about=f"{several}; {count * len(tasks)} problems of the {split} split",
         presets=PRESETS,
-        read=lambda data: _examples(data, tasks, count, split, seed),
+        read=lambda _: _examples(tasks, count, split, seed),
         scorers={scorer.name: scorer},
         gold=lambda example: example.reference,
         wrong=lambda example: example.reference.rstrip(".")[:-1],
     )
 
 
-def _examples(
-    _: Path | None, tasks: Sequence[str], count: int, split: Split, seed: int
-) -> list[Example]:
+def _examples(tasks: Sequence[str], count: int, split: Split, seed: int) -> list[Example]:
     """All problems, task by task; they need no data."""
-    problems = [
-        (f"{name}/{number}", problem)
-        for name in tasks
-        for number, problem in enumerate(TASKS[name].sample(split, count, seed))
-    ]
-    return [
-        Example(
-            id=key,
-            index=index,
-            slots={"prompt": problem.prompt},
-            reference=problem.answer,
-            fields={"problem": problem},
-            group=problem.task,
-        )
-        for index, (key, problem) in enumerate(problems)
-    ]
+    examples: list[Example] = []
+    for name in tasks:
+        for number, problem in enumerate(TASKS[name].sample(split, count, seed)):
+            key, fields = f"{name}/{number}", {"problem": problem}
+            slots = {"prompt": problem.prompt}
+            examples.append(
+                Example(key, len(examples), slots, problem.answer, fields, problem.task)
+            )
+    return examples
 
 
 def _solved(example: Example, response: Response, _: Tools) -> Ruling:
     return Ruling(TASKS[example.group].solved(example.fields["problem"], response.cut))
 
 
-EMBEDDED = (
-    embedded("embedded", tuple(TASKS)),
-    *(embedded(name, (name,)) for name in TASKS),
-)
+EMBEDDED = (embedded("embedded", tuple(TASKS)), *(embedded(name, (name,)) for name in TASKS))

@@ -145,9 +145,9 @@ SCORERS = (
 )
 
 
-def _wrong(example: Example) -> str:
-    entry = example.fields["entry_point"]
-    return f"```python\n{example.reference}\n\ndef {entry}(*_):\n    return 'wrong'\n```"
+def redefined(example: Example, name: str) -> str:
+    """The reference, and behind it a wrong definition of the same name."""
+    return f"```python\n{example.reference}\n\ndef {name}(*_):\n    return 'wrong'\n```"
 
 
 HUMANEVAL = Benchmark(
@@ -157,7 +157,7 @@ HUMANEVAL = Benchmark(
     read=read,
     scorers={scorer.name: scorer for scorer in SCORERS},
     gold=lambda example: f"```python\n{example.reference}\n```<|eot_id|>",
-    wrong=_wrong,
+    wrong=lambda example: redefined(example, example.fields["entry_point"]),
     awkward=AWKWARD,
     runs_code=True,
 )

@@ -10,7 +10,7 @@ from unmask.errors import UnmaskError
 from unmask.lab.benchmarks.base import Benchmark
 from unmask.lab.benchmarks.data import DataFile, Record
 from unmask.lab.benchmarks.example import Example, Slots
-from unmask.lab.benchmarks.humaneval import THINK
+from unmask.lab.benchmarks.humaneval import THINK, redefined
 from unmask.lab.benchmarks.maths import DAEDAL, REASONING
 from unmask.lab.benchmarks.preset import Preset, PresetDecoding, table
 from unmask.lab.grading.code import defined, free_names, imports_for, loaded_names, solution
@@ -178,11 +178,6 @@ SCORERS = (
 )
 
 
-def _wrong(example: Example) -> str:
-    name = program(example, "").names[-1]
-    return f"```python\n{example.reference}\n\ndef {name}(*_):\n    return 'wrong'\n```"
-
-
 MBPP = Benchmark(
     name="mbpp",
     about="MBPP, test split: 500 Python functions from a sentence and three asserts, pass@1",
@@ -190,7 +185,7 @@ MBPP = Benchmark(
     read=read_test,
     scorers={scorer.name: scorer for scorer in SCORERS},
     gold=lambda example: f"```python\n{example.reference}\n```<|eot_id|>",
-    wrong=_wrong,
+    wrong=lambda example: redefined(example, program(example, "").names[-1]),
     awkward=AWKWARD,
     runs_code=True,
 )

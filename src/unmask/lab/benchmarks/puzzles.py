@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from itertools import groupby
 from random import Random
-from typing import NamedTuple
 
 from unmask.embedded.tasks.grids import LATIN, SUDOKU
 
 Cells = list[list[str]]
+Drawn = tuple[str, str, Cells]  # a request, an answer, and the facts that the checker needs
 
 SYMBOLS = (
     "arrow", "bell", "cloud", "drum", "fern", "globe", "kite", "lamp", "moon", "pearl", "ring",
@@ -21,14 +21,6 @@ FORM = (
 _HOLES = 4
 
 
-class Drawn(NamedTuple):
-    """A request, an answer, and the facts that the checker needs."""
-
-    request: str
-    answer: str
-    facts: Cells
-
-
 def draw_latin(random: Random) -> Drawn:
     """Four symbols; the facts are one line of them."""
     symbols = random.sample(SYMBOLS, 4)
@@ -37,7 +29,7 @@ def draw_latin(random: Random) -> Drawn:
         f"Fill a grid of four lines and four columns with {', '.join(symbols)}, so that every line "
         f"and every column has each of the four exactly once. {FORM}"
     )
-    return Drawn(request, written(grid), [symbols])
+    return request, written(grid), [symbols]
 
 
 def latin_solved(facts: Cells, text: str) -> bool:
@@ -66,7 +58,7 @@ def draw_sudoku(random: Random) -> Drawn:
         f"corner of two by two cells has each of 1, 2, 3, 4 exactly once, and _ is an empty cell. "
         f"{FORM}\n\n{written(shown)}"
     )
-    return Drawn(request, written(solution), solution)
+    return request, written(solution), solution
 
 
 def sudoku_solved(facts: Cells, text: str) -> bool:

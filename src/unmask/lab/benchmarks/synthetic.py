@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -82,14 +81,14 @@ def synthetic(name: str, tasks: Sequence[str], count: int = COUNT, seed: int = 0
         name=name,
         about=f"{several} for chat models; {count * len(tasks)} problems",
         presets=PRESETS,
-        read=lambda data: _examples(data, tasks, count, seed),
+        read=lambda _: _examples(tasks, count, seed),
         scorers={scorer.name: scorer},
         gold=lambda example: example.reference + "<|eot_id|>",
         wrong=lambda example: TASKS[example.group].wrong(example.reference),
     )
 
 
-def _examples(_: Path | None, tasks: Sequence[str], count: int, seed: int) -> list[Example]:
+def _examples(tasks: Sequence[str], count: int, seed: int) -> list[Example]:
     """All problems, task by task; they need no data."""
     examples: list[Example] = []
     for name in tasks:

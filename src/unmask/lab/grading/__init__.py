@@ -7,17 +7,6 @@ from unmask.lab.grading.verify import Verified, Verifier
 from unmask.lab.sandbox import Program, Verdict
 
 __all__ = [
-    "Grade",
-    "Judge",
-    "Mark",
-    "Program",
-    "Response",
-    "Ruling",
-    "Scorer",
-    "Tools",
-    "Verdict",
-    "Verified",
-    "Verifier",
-    "score",
-    "selftest",
-]
+    "Grade", "Judge", "Mark", "Program", "Response", "Ruling", "Scorer", "Tools", "Verdict",
+    "Verified", "Verifier", "score", "selftest",
+]  # fmt: skip

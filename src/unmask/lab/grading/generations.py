@@ -40,11 +40,6 @@ class Generations:
     unknown: Sequence[str]  # places whose id the benchmark does not have
     other: int  # rows of other tasks or lengths
 
-    @property
-    def lengths(self) -> list[int | None]:
-        """All lengths, shortest first."""
-        return sorted({each.length for each in self.texts}, key=lambda length: length or 0)
-
 
 def read_generations(
     file: Path, task: str, examples: Sequence[Example], length: int | None = None

@@ -61,8 +61,9 @@ class Verifier:
     def equal(self, gold: str, *answers: str) -> Verified:
         """Compare gold with the first of the texts that math-verify can parse."""
         process = self._started()
+        question = {"gold": gold, "answers": answers, "limit": self.limit}
         try:
-            reply = self._ask(process, _question(gold, answers, self.limit))
+            reply = self._ask(process, json.dumps(question))
         except TimeoutError:
             self._replace()
             return Verified(False, "timeout")
@@ -137,10 +138,6 @@ class Verifier:
         if line is None:
             raise BrokenPipeError
         return line
-
-
-def _question(gold: str, answers: Sequence[str], limit: float) -> str:
-    return json.dumps({"gold": gold, "answers": answers, "limit": limit})
 
 
 def require_math_verify() -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from unmask.lab.report.blocks import Block, Items, ReportTable, Section, Text, cells, columns
 from unmask.lab.report.findings import Findings, ReportedModel
 from unmask.lab.report.gather import IncompleteTrial
@@ -117,7 +115,8 @@ def _exams(findings: Findings) -> ReportTable:
 def _machines(findings: Findings) -> ReportTable:
     rows = []
     for machine in findings.results.machines:
-        facts = [_fact(machine.environment, name) for name in FACTS]
+        values = (machine.environment.get(name) for name in FACTS)
+        facts = ("none" if value is None else str(value) for value in values)
         rows.append(cells(machine.name, *facts, str(len(machine.workers)), str(machine.examples)))
     names = ("machine", *(name.replace("_", " ") for name in FACTS), "workers", "examples")
     return ReportTable(
@@ -126,11 +125,6 @@ def _machines(findings: Findings) -> ReportTable:
         tuple(rows),
         ("A + behind a commit means local changes; none means an installed package.",),
     )
-
-
-def _fact(environment: dict[str, Any], name: str) -> str:
-    value = environment.get(name)
-    return "none" if value is None else str(value)
 
 
 def _progress(each: IncompleteTrial) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -15,7 +16,6 @@ from unmask.lab.summary import Summary, why_not
 
 Speed = Literal["nominal", "effective"]
 SPEEDS: tuple[Speed, ...] = ("nominal", "effective")
-COUNTERS = {"nominal": ("written", "nfe"), "effective": ("tokens", "nfe_eos")}
 
 
 @dataclass(frozen=True)
@@ -129,29 +129,17 @@ def _too_slow(summary: Summary) -> str | None:
 def _scored(curves: Sequence[AupCurve]) -> tuple[Scored, ...]:
     members = [each for curve in curves for each in curve.summaries]
     best = max(members, key=lambda each: each.accuracy())
-    return tuple(_figures(curve, speed, best) for curve in curves for speed in SPEEDS)
-
-
-def _figures(curve: AupCurve, speed: Speed, best: Summary) -> Scored:
-    points, top = curve.points(speed), 100 * best.accuracy()
-    return Scored(
-        curve,
-        speed,
-        aup(points, top),
-        _interval(curve, speed, top),
-        accuracy_at(points, 2),
-        accuracy_at(points, 4),
-        rate_within(points),
-        best,
-    )
+    top, scored = 100 * best.accuracy(), []
+    for curve, speed in itertools.product(curves, SPEEDS):
+        points = curve.points(speed)
+        area, interval = aup(points, top), _interval(curve, speed, top)
+        at_2, at_4, within = accuracy_at(points, 2), accuracy_at(points, 4), rate_within(points)
+        scored.append(Scored(curve, speed, area, interval, at_2, at_4, within, best))
+    return tuple(scored)
 
 
 def _interval(curve: AupCurve, speed: Speed, best: float) -> Interval | None:
-    tokens, forwards = COUNTERS[speed]
-    rates = [
-        [a / b for a, b in zip(each.values(tokens), each.values(forwards), strict=True)]
-        for each in curve.summaries
-    ]
+    rates = [each.ratios(speed) for each in curve.summaries]
     try:
         return aup_interval(rates, [each.solved() for each in curve.summaries], best)
     except LabError:

@@ -54,7 +54,7 @@ def _speeds(findings: Findings) -> list[Plot]:
         groups: dict[tuple[TrialSetting, str, str], list[PlotCurve]] = {}
         for curve in (each.curve for each in contest.scored if each.speed == "nominal"):
             parts = parts_of(curve.summaries[0].trial.rule)
-            points = tuple(_point(each, parts_of(each.trial.rule).knob) for each in curve.summaries)
+            points = tuple(map(point_of, curve.summaries))
             drawn = PlotCurve(_lam_label(parts), points, baseline=not parts.lam)
             groups.setdefault((curve.setting, parts.score, parts.kind), []).append(drawn)
         model = next(model for model in findings.models if model.weights == contest.weights)
@@ -62,7 +62,7 @@ def _speeds(findings: Findings) -> list[Plot]:
             title = f"{contest.exam.words(findings.exams)}, {setting.words()}"
             if len(findings.models) > 1:
                 title = f"{model.title}: {title}"
-            what = f"{score} | {kind}, numbers: {_argument(kind)}"
+            what = f"{score} | {kind}, numbers: {kind_named(kind).arguments[0].name}"
             caption = f"Accuracy against forward passes, {title} ({what})"
             picture = Picture(
                 f"speed-{_slug(contest.exam.task)}", caption, _in_words(caption, curves)
@@ -87,7 +87,7 @@ def _lams(findings: Findings, panel: TrialPanel, title: str) -> Plot | None:
                 elif parts.variant:
                     names = [f"{names[0]}, {parts.variant}"]
                 for name in names:
-                    point = _point(each, show(parts.lam))
+                    point = point_of(each, show(parts.lam))
                     curves.setdefault(name, {})[parts.lam] = point
         kept = {name: points for name, points in curves.items() if len(points) >= LEAST_LAMS}
         if kept:
@@ -130,7 +130,7 @@ def _bars(findings: Findings, members: Sequence[TrialPanel], title: str) -> Plot
         for parts in sorted(chosen, key=lambda parts: (parts.lam, parts.variant)):
             each = next((e for panel in members if (e := panel.find(parts.rule, exam))), None)
             if each is not None:
-                point = _point(each, knobs[_group(parts)])
+                point = point_of(each, knobs[_group(parts)])
                 curves.setdefault(_lam_label(parts), []).append(point)
         drawn = [
             PlotCurve(label, tuple(points), baseline=label == "lam 0")
@@ -164,17 +164,14 @@ def _knobs(rules: Sequence[RuleParts], group: str) -> str:
     return f"{group}\n{' / '.join(sorted(knobs, key=sortable))}".rstrip()
 
 
-def _point(each: Summary, knob: str) -> PlotPoint:
-    low, high = each.interval()
-    return PlotPoint(knob, each.mean("nfe"), each.accuracy(), low, high)
+def point_of(each: Summary, label: str | None = None) -> PlotPoint:
+    """A trial as a point of a curve (default label: the knob of its rule)."""
+    knob = parts_of(each.trial.rule).knob if label is None else label
+    return PlotPoint(knob, each.mean("nfe"), each.accuracy(), *each.interval())
 
 
 def _lam_label(parts: RuleParts) -> str:
     return f"lam {show(parts.lam)}" + (f", {parts.variant}" if parts.variant else "")
-
-
-def _argument(kind: str) -> str:
-    return kind_named(kind).arguments[0].name
 
 
 def _in_words(caption: str, curves: Sequence[PlotCurve]) -> str:

@@ -12,12 +12,6 @@ from unmask.lab.sandbox.program import (
 from unmask.lab.sandbox.sandbox import Sandbox
 
 __all__ = [
-    "Program",
-    "ProgramLimits",
-    "Reason",
-    "Sandbox",
-    "SandboxError",
-    "UnsandboxedWarning",
-    "Verdict",
-    "used_names",
-]
+    "Program", "ProgramLimits", "Reason", "Sandbox", "SandboxError", "UnsandboxedWarning",
+    "Verdict", "used_names",
+]  # fmt: skip

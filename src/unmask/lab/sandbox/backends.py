@@ -86,11 +86,8 @@ def bwrap(executable: str, options: str, limits: ProgramLimits) -> Backend:
     else:
         argv += ["--dir", "/tmp"]
     argv += ["--remount-ro", "/", "--chdir", "/tmp", "--clearenv"]
-    for name, value in {
-        **ENVIRONMENT,
-        "PYTHONHOME": HOME,
-        "LD_LIBRARY_PATH": f"{HOME}/lib",
-    }.items():
+    inside = {**ENVIRONMENT, "PYTHONHOME": HOME, "LD_LIBRARY_PATH": f"{HOME}/lib"}
+    for name, value in inside.items():
         argv += ["--setenv", name, value]
     filters = refusals()
     argv += ["--seccomp", "3"] if filters else []

@@ -71,9 +71,8 @@ class Verdict:
     seconds: float  # wall clock, with the start of the processes
     backend: str  # "bwrap" or "rlimit"
     log: str  # what the candidate printed, capped; never part of the verdict
-    flagged: bool = (
-        False  # the tests met objects of the candidate's own classes, which equal nothing
-    )
+    # the tests met objects of the candidate's own classes, which equal nothing
+    flagged: bool = False
 
 
 def used_names(tests: str, reference: str) -> tuple[str, ...]:

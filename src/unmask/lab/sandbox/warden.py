@@ -30,9 +30,8 @@ def main() -> None:
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     job = json.load(sys.stdin.buffer)
     confine.prctl(confine.PR_SET_CHILD_SUBREAPER, 1)
-    confine.prctl(
-        confine.PR_SET_DUMPABLE, 0
-    )  # processes of our uid cannot read the tests in memory
+    # processes of our uid cannot read the tests in memory
+    confine.prctl(confine.PR_SET_DUMPABLE, 0)
     run = Judgement(job)
     try:
         outcome = run.watch()

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean
 
 from unmask.lab.paper import published
 from unmask.lab.sweep.plan import Work
-from unmask.lab.sweep.store import Store
+from unmask.lab.sweep.store import Store, StoredExample
 from unmask.lab.sweep.trial import Trial
 from unmask.rules.rule import Rule
 
@@ -21,10 +21,15 @@ def estimate(works: Sequence[Work], file: Path) -> list[str]:
     store = Store(file) if file.is_file() else None
     lines = [f"{len(works)} trials, {sum(len(work.asks) for work in works)} examples", ""]
     lines.append(f"{'task':<14}{'left':>6}{'forwards':>10}  {'from':<10}{'A100-hours':>10}  rule")
-    forwards = hours = 0.0
+    forwards = hours = seconds = 0.0
+    begun = 0
     for work in works:
         left = len(work.asks if store is None else store.missing(work.trial, work.asks))
-        each, source = _forwards(work.trial, store)
+        rows = [] if store is None else store.rows(work.trial)
+        if rows:
+            begun += 1
+            seconds += left * fmean(row.answer["seconds_total"] for row in rows)
+        each, source = _forwards(work.trial, rows)
         spent = left * each * _pace(work.trial.length) / 3600
         forwards, hours = forwards + left * each, hours + spent
         window = "" if work.trial.block is None else f", {work.trial.window}"
@@ -36,19 +41,21 @@ def estimate(works: Sequence[Work], file: Path) -> list[str]:
         "",
         f"about {forwards:,.0f} forwards left; {hours:.1f} hours on one A100 at the paper's pace "
         "for an 8B model (75 ms at 256 tokens, 110 ms at 512), batch size 1",
-        *_measured(works, store),
     ]
+    if begun:
+        lines.append(
+            f"{seconds / 3600:.2f} hours by the pace of the {begun} trials that have begun, "
+            "for one worker"
+        )
     if store is not None:
         store.close()
     return lines
 
 
-def _forwards(trial: Trial, store: Store | None) -> tuple[float, str]:
+def _forwards(trial: Trial, rows: Sequence[StoredExample]) -> tuple[float, str]:
     """Forwards per example, and the source of the number."""
-    if store is not None:
-        rows = store.rows(trial)
-        if rows:
-            return fmean(row.answer["nfe"] for row in rows), "measured"
+    if rows:
+        return fmean(row.answer["nfe"] for row in rows), "measured"
     name = str(Rule.parse(trial.rule))
     for figure in published():
         same = (figure.task, figure.block) == (trial.task, trial.block)
@@ -61,21 +68,3 @@ def _pace(length: int) -> float:
     """Seconds per forward, interpolated between the paper's two lengths."""
     (short, quick), (long, slow) = PACE.items()
     return max(quick + (length - short) * (slow - quick) / (long - short), 0.04)
-
-
-def _measured(works: Sequence[Work], store: Store | None) -> Iterator[str]:
-    """The time that is left, from the seconds in the store."""
-    if store is None:
-        return
-    seconds, known = 0.0, 0
-    for work in works:
-        rows = store.rows(work.trial)
-        if rows:
-            known += 1
-            left = len(store.missing(work.trial, work.asks))
-            seconds += left * fmean(row.answer["seconds_total"] for row in rows)
-    if known:
-        yield (
-            f"{seconds / 3600:.2f} hours by the pace of the {known} trials that have begun, "
-            "for one worker"
-        )

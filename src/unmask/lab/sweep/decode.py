@@ -132,36 +132,27 @@ def record_of(
 
 
 @dataclass
-class _Memory:
-    total: int = 0
-    steps: int = 0
-    peak: int = 0
-
-
-@dataclass
 class _Watch:
     """Collects from every step the finished answers and the memory in use."""
 
     model: Denoiser
     written: dict[int, list[int]] = field(default_factory=dict)
-    _memory: dict[int, _Memory] = field(default_factory=dict)
+    _memory: dict[int, list[tuple[int, int]]] = field(default_factory=dict)  # of every step
 
     def __post_init__(self) -> None:
         memory_in_use(self.model.device)  # resets the peak, which loading the model has raised
 
     def __call__(self, step: Step) -> None:
-        now, peak = memory_in_use(self.model.device)
+        memory = memory_in_use(self.model.device)
         for key in step.keys:
-            memory = self._memory.setdefault(key, _Memory())
-            memory.total, memory.steps = memory.total + now, memory.steps + 1
-            memory.peak = max(memory.peak, peak)
+            self._memory.setdefault(key, []).append(memory)
         for result in step.finished:
             self.written[result.key] = result.answer.tolist()
 
     def memory(self, key: int) -> dict[str, int]:
         """Bytes in use during an example: the mean over its steps, and the peak."""
-        memory = self._memory.pop(key)
-        return {"memory_mean": memory.total // memory.steps, "memory_peak": memory.peak}
+        used, peaks = zip(*self._memory.pop(key), strict=True)
+        return {"memory_mean": sum(used) // len(used), "memory_peak": max(peaks)}
 
 
 def memory_in_use(device: torch.device) -> tuple[int, int]:

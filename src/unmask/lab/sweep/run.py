@@ -17,13 +17,7 @@ from unmask.lab.summary import Summary
 from unmask.lab.sweep.decode import decode
 from unmask.lab.sweep.environment import environment
 from unmask.lab.sweep.plan import Wanted, Work, planned, wanted_of
-from unmask.lab.sweep.run_options import (
-    LastModel,
-    ProgressListener,
-    RunOptions,
-    Silent,
-    model_of,
-)
+from unmask.lab.sweep.run_options import LastModel, ProgressListener, RunOptions, Silent, model_of
 from unmask.lab.sweep.store import AskedExample, Store
 from unmask.models.pretrained import Pretrained
 from unmask.models.wrappers.memoised import Memoised

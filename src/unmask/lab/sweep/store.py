@@ -112,10 +112,7 @@ class Store:
 
     def task(self, trial: Trial) -> dict[str, Any]:
         """The task and preset that a trial was added with."""
-        query = "SELECT task FROM trials WHERE key = ?"
-        (text,) = self._base.execute(query, (trial.key,)).fetchone()
-        task: dict[str, Any] = json.loads(text)
-        return task
+        return self._object("SELECT task FROM trials WHERE key = ?", trial.key)
 
     def claim(self, trial: Trial, ask: AskedExample) -> bool:
         """Claim an example; False if it is finished or another living worker holds it."""
@@ -205,16 +202,17 @@ class Store:
 
     def environment(self, worker: int) -> dict[str, Any]:
         """The environment that a worker registered with."""
-        (text,) = self._base.execute(
-            "SELECT environment FROM workers WHERE id = ?", (worker,)
-        ).fetchone()
-        environment: dict[str, Any] = json.loads(text)
-        return environment
+        return self._object("SELECT environment FROM workers WHERE id = ?", worker)
 
     def missing(self, trial: Trial, asks: Sequence[AskedExample]) -> list[AskedExample]:
         """The given examples that have no answer yet, in the given order."""
         done = self.finished(trial)
         return [ask for ask in asks if ask not in done]
+
+    def _object(self, query: str, key: object) -> dict[str, Any]:
+        (text,) = self._base.execute(query, (key,)).fetchone()
+        record: dict[str, Any] = json.loads(text)
+        return record
 
     def _set_up(self) -> None:
         with self._writing() as base:

@@ -38,13 +38,8 @@ HEADS = {
 LEAST = 20  # columns for a rule; if fewer are left, rules stand on lines of their own
 VARIED = ("length", "preset", "version", "dtype", "cache", "steps", "temperature", "top_p", "top_k",
           "seed", "decoding", "parts")  # fmt: skip
-WORDS = {
-    "task": 2,
-    "rule": 2,
-    "window": 1,
-    "eos": 1,
-    "also": 1,
-}  # columns that are aligned left, and the spaces behind them
+# columns that are aligned left, and the spaces behind them
+WORDS = {"task": 2, "rule": 2, "window": 1, "eos": 1, "also": 1}
 
 
 def plain_table(store_file: Path, trials: list[Trial]) -> list[str]:

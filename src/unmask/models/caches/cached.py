@@ -110,7 +110,7 @@ class Cached:
             place = torch.arange(length).expand(visible.shape)
             mask = mask & block_causal(order, place, self.spec.block)[:, None]
         places, visible = ship(order, self.device), ship(mask, self.device)
-        states = self.model.forward(tokens, places, visible, self._store)
+        states = self.model.module(tokens, places, visible, self._store)
         if self._hidden is None:
             self._hidden = states.new_zeros(*canvas.tokens.shape, states.shape[-1])
         hidden = self._hidden.clone()  # callers may still hold the last forward's states
@@ -156,22 +156,13 @@ def _empty(shape: torch.Size) -> Memory:
 
 
 def _taken(memory: Memory, rows: Tensor, known: Tensor, shape: torch.Size) -> Memory:
-    fresh = _empty(shape)
-    length = shape[-1]
-
-    def cells(kept: Tensor, new: Tensor) -> Tensor:
-        return torch.where(known[:, None], _resized(kept, length, 1)[rows], new)
-
-    def numbers(kept: Tensor, new: Tensor) -> Tensor:
-        return torch.where(known, kept[rows], new)
-
-    return Memory(
-        cells(memory.computed, fresh.computed),
-        cells(memory.tokens, fresh.tokens),
-        numbers(memory.start, fresh.start),
-        numbers(memory.final, fresh.final),
-        numbers(memory.age, fresh.age),
-    )
+    columns = []
+    for kept, new in zip(vars(memory).values(), vars(_empty(shape)).values(), strict=True):
+        if kept.ndim == 1:  # a number for each row
+            columns.append(torch.where(known, kept[rows], new))
+        else:
+            columns.append(torch.where(known[:, None], _resized(kept, shape[-1], 1)[rows], new))
+    return Memory(*columns)
 
 
 def _resized(kept: Tensor, length: int, axis: int) -> Tensor:

@@ -41,7 +41,8 @@ class Memoised:
         tokens, lengths = canvas.tokens, canvas.lengths.tolist()
         if self._size * max(self.model.arch.hidden, 1) * 4 > MOST_BYTES:
             self.forget()
-        begin = self._begin(canvas)
+        first_free = (~canvas.given).int().argmax(-1)
+        begin = read_at(first_free, self.model.arch.shift).tolist()  # the head needs no earlier one
         keys = [
             (first, row[:size].tobytes())
             for first, row, size in zip(begin, tokens.numpy(), lengths, strict=True)
@@ -60,11 +61,6 @@ class Memoised:
         states, offset = hidden.states
         source = read_at(positions, self.model.arch.shift)
         return self.model.module.logits(states[ship(offset[rows] + source, states.device)])
-
-    def _begin(self, canvas: Canvas) -> list[int]:
-        """The first position of each row that the head may need."""
-        first = (~canvas.given).int().argmax(-1)
-        return read_at(first, self.model.arch.shift).tolist()
 
     def _compute(self, canvas: Canvas, fresh: dict[Key, int]) -> None:
         by_length: dict[int, list[Key]] = {}

@@ -47,20 +47,13 @@ class Cells:
         return inside & masked[self.step, place.clamp(0, masked.shape[-1] - 1)]
 
 
-@dataclass(frozen=True)
-class Outlook:
-    """The likeliest tokens of N cells, on the host."""
+def outlook(
+    cells: Cells, before: Cells | None, kl: KL | None
+) -> tuple[Tensor, Tensor, Tensor | None]:
+    """The likeliest tokens of each cell and their log-probabilities, on the host: [N, k] each.
 
-    token: Tensor  # [N, k] the likeliest tokens
-    log_p: Tensor  # [N, k] their log-probabilities
-    moved: Tensor | None  # [N] KL to the step before, NaN without one; None if not computed
-
-
-def outlook(cells: Cells, before: Cells | None, kl: KL | None) -> Outlook:
-    """The likeliest tokens of each cell, and with `kl` its KL to the step before.
-
-    `kl` is given if the rule computes no instability. `before` holds the cells of the step before
-    the first.
+    With `kl`, which is given if the rule computes no instability, also the KL to the step before,
+    NaN without one: [N]. `before` holds the cells of the step before the first.
     """
     slot = None if kl is None else ship(_one_step_earlier(cells, before), cells.values.device)
     count = min(MOST, cells.values.shape[-1])
@@ -74,7 +67,7 @@ def outlook(cells: Cells, before: Cells | None, kl: KL | None) -> Outlook:
         pieces.append((top.indices, top.values, moved))
     tokens, log_p, moves = zip(*pieces, strict=True)
     moved = torch.cat(moves).cpu() if kl else None
-    return Outlook(torch.cat(tokens).cpu(), torch.cat(log_p).cpu(), moved)
+    return (torch.cat(tokens).cpu(), torch.cat(log_p).cpu(), moved)
 
 
 def _log_softmax(values: Tensor) -> Tensor:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import zlib
+from io import BytesIO
 from typing import Any
 
 import numpy as np
@@ -75,19 +76,10 @@ def raw(written: str) -> bytes:
 
 def inflated(data: bytes) -> tuple[bytes, bool]:
     """The readable content of a gzip stream, and whether the stream is complete."""
-    reader = zlib.decompressobj(GZIP)
+    reader, content = zlib.decompressobj(GZIP), BytesIO()
     try:
-        return reader.decompress(data), reader.eof
+        for begin in range(0, len(data), 4096):  # what stands before damage is kept
+            content.write(reader.decompress(data[begin : begin + 4096]))
     except zlib.error:
-        return _readable(data), False
-
-
-def _readable(data: bytes) -> bytes:
-    """The readable beginning of a damaged stream."""
-    reader, content = zlib.decompressobj(GZIP), b""
-    for begin in range(0, len(data), 4096):
-        try:
-            content += reader.decompress(data[begin : begin + 4096])
-        except zlib.error:
-            break
-    return content
+        return content.getvalue(), False
+    return content.getvalue(), reader.eof

@@ -55,13 +55,15 @@ class Columns:
         """Compute the columns; `before` holds the cells of the step before the first."""
         kl = direction(rule)
         kept = cells.candidates(stack)
-        likeliest = outlook(cells, before, None if kl in rule.needs.directions else kl)
-        exact = _exact(stack, kl, None if likeliest.moved is None else likeliest.moved[kept])
-        tokens, floats, ranks = _tokens(stack), _floats(exact.T, stack), _ranks(stack)
-        alternatives, log_p = likeliest.token[kept].numpy(), likeliest.log_p[kept].numpy()
-        for place in range(alternatives.shape[-1]):
-            tokens[f"alternative_{place}"] = alternatives[:, place]
-            floats[f"log_p_{place}"] = log_p[:, place].astype(np.float16)
+        likeliest, log_p, moved = outlook(
+            cells, before, None if kl in rule.needs.directions else kl
+        )
+        exact = _exact(stack, kl, None if moved is None else moved[kept])
+        floats, ranks = _floats(exact.T, stack), _ranks(stack)
+        tokens = {"token": stack.view.token[stack.view.masked].cpu().numpy()}
+        for place in range(likeliest.shape[-1]):
+            tokens[f"alternative_{place}"] = likeliest[kept, place].numpy()
+            floats[f"log_p_{place}"] = log_p[kept, place].numpy().astype(np.float16)
         same = _repeated({**tokens, **floats, **ranks})
         wide = "u32" if stack.view.masked.shape[-1] > 2**16 else "u16"
         names, blocks = [], []
@@ -85,10 +87,6 @@ def _exact(stack: Stack, kl: KL, moved: Tensor | None) -> Array:
 
 
 _EXACT = ("confidence", "margin", "entropy", "raw_entropy", "base", "score", "value", "instability")
-
-
-def _tokens(stack: Stack) -> dict[str, Array]:
-    return {"token": stack.view.token[stack.view.masked].cpu().numpy()}
 
 
 def _floats(exact: Array, stack: Stack) -> dict[str, Array]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -47,7 +47,7 @@ class Moment:
     unweighted: tuple[int, ...] | None  # what lam = 0 would have committed; None without SWD
     gauge: dict[str, float | None]  # numbers of the selection: spent, next, best, passing...
     digest: str  # of the unrounded numbers
-    value: Array = field(default_factory=lambda: np.zeros(0))  # the score in its own unit
+    value: Array  # the score in its own unit
 
     def place(self, position: int) -> int | None:
         """The index of a position among the candidates, or None."""
@@ -172,6 +172,9 @@ def _parsed(line: bytes, name: str) -> dict[str, Any]:
     return record
 
 
+_PLAIN = ("token", "entropy", "raw_entropy", "instability", "base", "score", "rank", "base_rank")
+
+
 def _moment(record: dict[str, Any]) -> Moment:
     start, stop = record["window"]
     candidates = flags(record["candidates"], stop - start)
@@ -188,17 +191,9 @@ def _moment(record: dict[str, Any]) -> Moment:
         forward=record["forward"],
         window=(start, stop),
         positions=positions,
-        token=columns["token"],
         confidence=np.exp(columns["log_confidence"]),
         margin=np.exp(columns["log_margin"]),
-        entropy=columns["entropy"],
-        raw_entropy=columns["raw_entropy"],
-        instability=columns["instability"],
-        base=columns["base"],
-        score=columns["score"],
         logarithmic=logarithmic,
-        rank=columns["rank"],
-        base_rank=columns["base_rank"],
         chosen=np.isin(positions, list(committed)),
         ready=ready[candidates],
         alternatives=np.stack([columns[f"alternative_{place}"] for place in counted], -1),
@@ -211,4 +206,5 @@ def _moment(record: dict[str, Any]) -> Moment:
         gauge=record.get("gauge", {}),
         digest=record["digest"],
         value=np.exp(columns["score"]) if logarithmic else columns.get("value", columns["score"]),
+        **{name: columns[name] for name in _PLAIN},
     )

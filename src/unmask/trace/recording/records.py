@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from hashlib import blake2b
 from typing import Any
 
@@ -14,7 +14,6 @@ from unmask.rules.registry import abilities_of
 from unmask.rules.rule import Rule
 from unmask.rules.select import best_first, first_in
 from unmask.rules.stability import swd_of
-from unmask.trace.recording.alternatives import Cells
 from unmask.trace.recording.codec import Array, packed, text
 from unmask.trace.recording.columns import Columns
 from unmask.trace.recording.stack import Glimpse, Stack
@@ -29,84 +28,64 @@ def without_swd(rule: Rule) -> Rule | None:
     return replace(rule, modulators=kept) if swd else None
 
 
-@dataclass(frozen=True)
-class StepRecords:
-    """Everything that the records of K steps hold."""
-
-    stack: Stack
-    columns: Columns
-    ready: Array  # [K, W] the positions that the selection could choose
-    selected: Array  # [K, W] by the selection alone, before limits
-    unweighted: Array | None  # [K, W] what lam = 0 would have committed
-    gauge: dict[str, list[float]]
-
-    @classmethod
-    def of(cls, rule: Rule, stack: Stack, cells: Cells, before: Cells | None) -> StepRecords:
-        """Compute the records; `before` holds the logits of the step before the first."""
-        view, scores = stack.view, stack.decision.scores
-        ready = rule.ready(view, stack.decision.base)
-        among = view.among(ready)
-        selected = rule.select(among, scores)
-        gauge = abilities_of(rule.select).gauge(among, scores, selected)
-        return cls(
-            stack,
-            Columns.of(rule, stack, cells, before),
-            ready.cpu().numpy(),
-            selected.cpu().numpy(),
-            _unweighted(rule, stack),
-            {name: level.tolist() for name, level in gauge.items()},
-        )
-
-    def records(self, fills: bool) -> Iterator[Record]:
-        """One record for each step; `fills` says whether an EOS policy writes too."""
-        stack, columns = self.stack, self.columns
-        masked, token = stack.view.masked.cpu().numpy(), stack.view.token.cpu().numpy()
-        chosen = stack.decision.chosen.cpu().numpy()
-        start, stop = stack.start.tolist(), stack.stop.tolist()
-        ends = [0, *masked.sum(-1).cumsum().tolist()]
-        extras = self._extras(masked, chosen, start, stop)
-        candidates = packed(masked)
-        for k, glimpse in enumerate(stack.glimpses):
-            places = chosen[k].nonzero()[0].tolist()
-            record: Record = {
-                "forward": stack.forward[k],
-                "window": [start[k], stop[k]],
-                "candidates": text(candidates[k, : (stop[k] - start[k] + 7) // 8].tobytes()),
-                "count": ends[k + 1] - ends[k],
-                "columns": columns.names,
-                "same": columns.same,
-                "logarithmic": stack.decision.scores.logarithmic,
-                "cells": text(columns.cells(ends[k], ends[k + 1])),
-                "committed": [[start[k] + place, int(token[k, place])] for place in places],
-                **(_filled(glimpse) if fills else {}),
-                **{name: steps[k] for name, steps in extras.items() if k in steps},
-            }
-            if self.gauge:
-                record["gauge"] = {name: _level(level[k]) for name, level in self.gauge.items()}
-            record["digest"] = _digest(columns.exact[ends[k] : ends[k + 1]], record)
-            yield record
-
-    def _extras(
-        self, masked: Array, chosen: Array, start: list[int], stop: list[int]
-    ) -> dict[str, dict[int, Any]]:
-        """The fields that only some steps have, by name and step."""
-        revoked = self.stack.decision.revoked.cpu().numpy()
-
-        def positions(flags: Array, k: int) -> list[int]:
-            absolute: list[int] = (flags[k].nonzero()[0] + start[k]).tolist()
-            return absolute
-
-        extras: dict[str, dict[int, Any]] = {
-            "revoked": {k: positions(revoked, k) for k in _steps(revoked)},
-            "ready": {
-                k: text(packed(self.ready[k, : stop[k] - start[k]]).tobytes())
-                for k in _steps(self.ready != masked)
-            },
-            "selected": {k: positions(self.selected, k) for k in _steps(self.selected != chosen)},
+def step_records(rule: Rule, stack: Stack, columns: Columns, fills: bool) -> Iterator[Record]:
+    """One record for each of K steps; `fills` says whether an EOS policy writes too."""
+    view, scores = stack.view, stack.decision.scores
+    among = view.among(rule.ready(view, stack.decision.base))
+    selected = rule.select(among, scores)
+    gauge = abilities_of(rule.select).gauge(among, scores, selected)
+    levels = {name: level.tolist() for name, level in gauge.items()}
+    extras = _extras(rule, stack, among.masked.cpu().numpy(), selected.cpu().numpy())
+    masked, token = view.masked.cpu().numpy(), view.token.cpu().numpy()
+    chosen = stack.decision.chosen.cpu().numpy()
+    start, stop = stack.start.tolist(), stack.stop.tolist()
+    ends = [0, *masked.sum(-1).cumsum().tolist()]
+    candidates = packed(masked)
+    for k, glimpse in enumerate(stack.glimpses):
+        places = chosen[k].nonzero()[0].tolist()
+        record: Record = {
+            "forward": stack.forward[k],
+            "window": [start[k], stop[k]],
+            "candidates": text(candidates[k, : (stop[k] - start[k] + 7) // 8].tobytes()),
+            "count": ends[k + 1] - ends[k],
+            "columns": columns.names,
+            "same": columns.same,
+            "logarithmic": scores.logarithmic,
+            "cells": text(columns.cells(ends[k], ends[k + 1])),
+            "committed": [[start[k] + place, int(token[k, place])] for place in places],
+            **(_filled(glimpse) if fills else {}),
+            **{name: steps[k] for name, steps in extras.items() if k in steps},
         }
-        if self.unweighted is not None:
-            extras["unweighted"] = {k: positions(self.unweighted, k) for k in range(len(start))}
-        return extras
+        if levels:
+            record["gauge"] = {name: _level(level[k]) for name, level in levels.items()}
+        record["digest"] = _digest(columns.exact[ends[k] : ends[k + 1]], record)
+        yield record
+
+
+def _extras(rule: Rule, stack: Stack, ready: Array, selected: Array) -> dict[str, dict[int, Any]]:
+    """The fields that only some steps have, by name and step.
+
+    `ready` is what the selection could choose, `selected` what it chose before limits: [K, W].
+    """
+    masked, chosen = stack.view.masked.cpu().numpy(), stack.decision.chosen.cpu().numpy()
+    revoked, unweighted = stack.decision.revoked.cpu().numpy(), _unweighted(rule, stack)
+    start, stop = stack.start.tolist(), stack.stop.tolist()
+
+    def positions(flags: Array, k: int) -> list[int]:
+        absolute: list[int] = (flags[k].nonzero()[0] + start[k]).tolist()
+        return absolute
+
+    extras: dict[str, dict[int, Any]] = {
+        "revoked": {k: positions(revoked, k) for k in _steps(revoked)},
+        "ready": {
+            k: text(packed(ready[k, : stop[k] - start[k]]).tobytes())
+            for k in _steps(ready != masked)
+        },
+        "selected": {k: positions(selected, k) for k in _steps(selected != chosen)},
+    }
+    if unweighted is not None:
+        extras["unweighted"] = {k: positions(unweighted, k) for k in range(len(start))}
+    return extras
 
 
 def _unweighted(rule: Rule, stack: Stack) -> Array | None:

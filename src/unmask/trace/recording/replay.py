@@ -20,7 +20,6 @@ from unmask.rules.rule import Decision, Rule
 from unmask.rules.view import View
 from unmask.trace.recording.codec import TraceError
 from unmask.trace.recording.reading import Moment, Trace
-from unmask.trace.recording.record import watched
 from unmask.trace.recording.tracer import Tracer
 
 
@@ -106,7 +105,7 @@ def _traced(
 ) -> bytes:
     out = BytesIO()
     tracer = Tracer(out, model.spec, request, tokenizer, trace.header["model"], origin)
-    watched(tracer, _steps(model, request, script))
+    tracer.watch(_steps(model, request, script))
     return out.getvalue()
 
 

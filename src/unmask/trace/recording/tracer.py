@@ -4,26 +4,36 @@ from __future__ import annotations
 
 import json
 import zlib
+from collections.abc import Iterable
 from time import perf_counter
 from typing import Any, BinaryIO
 
 import numpy as np
 
 from unmask import __version__
+from unmask.decoding.loop import decode_steps
 from unmask.decoding.request import Request
 from unmask.decoding.results import Result, Step
-from unmask.models.denoiser import ModelSpec
+from unmask.models.denoiser import Denoiser, ModelSpec
 from unmask.models.tokenizer import Tokenizer
 from unmask.trace.recording.alternatives import Cells
 from unmask.trace.recording.codec import FORMAT, GZIP, Array
-from unmask.trace.recording.columns import direction
-from unmask.trace.recording.records import StepRecords
+from unmask.trace.recording.columns import Columns, direction
+from unmask.trace.recording.records import step_records
 from unmask.trace.recording.stack import Glimpse, Stack
 
 STEPS, BYTES, SECONDS = 64, 1 << 24, 0.25  # the most that is buffered before a write
 
 LEVEL = 3  # of compression: level 6 takes twice the time and saves 2%
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+
+
+def record(
+    model: Denoiser, request: Request, stream: BinaryIO, tokenizer: Tokenizer | None = None
+) -> Result:
+    """Decode a request and write its trace to a stream; the caller closes the stream."""
+    tracer = Tracer(stream, model.spec, request, tokenizer)
+    return tracer.watch(decode_steps(model, [request], keep_logits=True))
 
 
 class Tracer:
@@ -33,9 +43,6 @@ class Tracer:
     opens and closes the stream.
 
     Args:
-        stream: where the bytes are written.
-        spec: spec of the model.
-        request: the request that is decoded.
         tokenizer: gives the texts of the tokens; without one the trace has only their ids.
         model: how to load the model again for `unmask replay`: path, dtype, cache...
         branch: the run that the first steps repeat, if this run is a branch.
@@ -77,12 +84,22 @@ class Tracer:
         if not self._waiting:
             return
         glimpses, self._waiting = self._waiting, []
-        settings, cells = self.request.settings, Cells.of(glimpses)
-        steps = StepRecords.of(settings.rule, Stack.of(glimpses), cells, self._before)
+        settings, cells, stack = self.request.settings, Cells.of(glimpses), Stack.of(glimpses)
+        columns = Columns.of(settings.rule, stack, cells, self._before)
         self._before = cells.last_step()
-        lines = list(steps.records(fills=settings.eos in ("stop", "block", "fill")))
-        lines[0].update(self._new_words(steps.columns.ids))
+        fills = settings.eos in ("stop", "block", "fill")
+        lines = list(step_records(settings.rule, stack, columns, fills))
+        lines[0].update(self._new_words(columns.ids))
         self._write(lines)
+
+    def watch(self, steps: Iterable[Step]) -> Result:
+        """Record all steps of a run with one row; returns its result."""
+        for step in steps:
+            self.see(step)
+            for result in step.finished:
+                self.finish(result)
+                return result
+        raise AssertionError("a run ends with a result")
 
     def finish(self, result: Result) -> None:
         """Close with a result and its text as `unmask run` prints it."""

@@ -94,13 +94,12 @@ def _penalty(swd: Stability, look: Look) -> str:
     moved = number(look.instability)
     what = "the distance from uniform" if moved == "-" else f"D = {moved}"
     verb = "lowered" if _lowers(swd, look) else "changed"
-    ranked = f"from {look.base_rank} to {look.rank}"
-    rank = f"its rank {ranked}" if look.base_rank != look.rank else f"left its rank at {look.rank}"
+    rank = f"left its rank at {look.rank}"
+    if look.base_rank != look.rank:
+        every = "" if len(look.trace.rule.modulators) == 1 else " (with all modulators)"
+        rank = f"changed its rank from {look.base_rank} to {look.rank}{every}"
     change = f"{number(look.base)} to {beside(look.score, look.base)}{_factor(look)}"
-    if look.base_rank == look.rank:
-        return f"{what} {verb} its score from {change} and {rank}"
-    before = "" if len(look.trace.rule.modulators) == 1 else " (with all modulators)"
-    return f"{what} {verb} its score from {change} and changed {rank}{before}"
+    return f"{what} {verb} its score from {change} and {rank}"
 
 
 def _lowers(swd: Stability, look: Look) -> bool:

@@ -11,7 +11,7 @@ from unmask.trace.story.counterfactual import meaning
 from unmask.trace.story.format import listed, named, quoted, share, spans
 from unmask.trace.story.locate import written
 from unmask.trace.story.step_story import instead, moment_record, unlike
-from unmask.trace.story.story import Story, TextRow, TextTable, folded, gap
+from unmask.trace.story.story import Story, TextRow, TextTable
 from unmask.trace.story.timeline import Look, Timeline, given_steps
 
 NAMED = 2  # how many tokens of a step the table shows
@@ -55,15 +55,13 @@ def _table(trace: Trace) -> TextTable:
     }
     names = ("step", "window", "open", "gauge", "at lam = 0", "committed")
     head = tuple(name for name in names if shown.get(name, True))
+    other = [unlike(trace, moment) for moment in trace.moments]
     rows: list[TextRow] = []
-    for i in folded([unlike(trace, moment) for moment in trace.moments], most=ROWS):
-        if i is None:
-            rows.append(gap(len(head)))
-            continue
+    for i, differs in enumerate(other):
         cells = _cells(trace, i)
-        style = ("yellow",) if unlike(trace, trace.moments[i]) else ()
-        rows.append(TextRow(tuple(cells[name] for name in head), style))
-    return TextTable(head, tuple(rows), frozenset({"gauge", "at lam = 0", "committed"}))
+        rows.append(TextRow(tuple(cells[name] for name in head), ("yellow",) if differs else ()))
+    table = TextTable(head, tuple(rows), frozenset({"gauge", "at lam = 0", "committed"}))
+    return table.folded(other, most=ROWS)
 
 
 def _cells(trace: Trace, index: int) -> dict[str, str]:

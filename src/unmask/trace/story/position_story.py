@@ -129,11 +129,11 @@ def _drawn(timeline: Timeline) -> Iterator[str]:
     if first == look.token:
         return
     sampling = timeline.trace.settings.sampling
-    how = f"drawn at temperature {number(sampling.temperature)}" if sampling.draws else "raised"
+    drawn = f"drawn at temperature {number(sampling.temperature)}"
+    word, level = quoted(timeline.trace.word(first)), share(moment.probabilities[look.place, 0])
     yield (
-        f"The token was {how}{'' if sampling.draws else ' by credit'}: the model's own first "
-        f"choice at step {look.step} was {quoted(timeline.trace.word(first))} "
-        f"({share(float(moment.probabilities[look.place, 0]))})."
+        f"The token was {drawn if sampling.draws else 'raised by credit'}: the model's own first "
+        f"choice at step {look.step} was {word} ({level})."
     )
 
 

@@ -10,7 +10,7 @@ from unmask.rules.stability import swd_of
 from unmask.rules.words import number
 from unmask.trace.recording.reading import Trace
 from unmask.trace.story.format import cell, quoted
-from unmask.trace.story.story import TextRow, TextTable, folded, gap
+from unmask.trace.story.story import TextRow, TextTable
 from unmask.trace.story.timeline import Look
 
 NARROW = 13  # characters of a token, so that a table fits into 80 columns
@@ -22,25 +22,21 @@ def steps_table(looks: Sequence[Look]) -> TextTable:
         differs(look) or look.token != before.token
         for look, before in zip(looks, [*looks[:1], *looks[:-1]], strict=True)
     ]
-    return _table("step", [None if i is None else looks[i] for i in folded(wanted)])
+    return _table("step", looks).folded(wanted)
 
 
 def queue_table(looks: Sequence[Look]) -> TextTable:
     """The candidates of one step by rank. A long table shows the best and the committed ones."""
     wanted = [look.chosen or differs(look) or look.rank <= 8 for look in looks]
-    return _table("position", [None if i is None else looks[i] for i in folded(wanted, tail=2)])
+    return _table("position", looks).folded(wanted, tail=2)
 
 
-def _table(first: str, looks: Sequence[Look | None]) -> TextTable:
-    shown = next((look for look in looks if look is not None), None)
-    plain = [] if shown is None else rank_before(shown.trace)
+def _table(first: str, looks: Sequence[Look]) -> TextTable:
+    plain = rank_before(looks[0].trace) if looks else []
     head = (first, "guess", "confidence", "D", "score", "rank", *plain, "")
-    rows = [
-        gap(len(head))
-        if look is None
-        else _row(look.step if first == "step" else look.position, look, bool(plain))
-        for look in looks
-    ]
+    rows = (
+        _row(look.step if first == "step" else look.position, look, bool(plain)) for look in looks
+    )
     return TextTable(head, tuple(rows), frozenset({"guess", ""}))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Any
 
 Paint = Callable[..., str]  # takes a text and the names of its styles
@@ -68,13 +68,18 @@ class TextTable:
 
     head: tuple[str, ...]
     rows: tuple[TextRow, ...]
-    left: frozenset[str] = field(default_factory=frozenset)
+    left: frozenset[str]
+
+    def folded(self, wanted: Sequence[bool], tail: int = 8, most: int = 24) -> TextTable:
+        """The table with a row of dots for the rows that are left out."""
+        dots = TextRow(("...", *[""] * (len(self.head) - 1)), ("dim",))
+        shown = folded(wanted, tail, most)
+        return replace(self, rows=tuple(dots if i is None else self.rows[i] for i in shown))
 
     def lines(self, paint: Paint, width: int = 80) -> list[str]:
         """A line for the head and one for each row, cut at the width."""
-        every = [self.head, *(row.cells for row in self.rows)]
-        widths = [max(len(cells[i]) for cells in every) for i in range(len(self.head))]
         styled = [TextRow(self.head, ("dim",)), *self.rows]
+        widths = [max(len(row.cells[i]) for row in styled) for i in range(len(self.head))]
         return [paint(_cut(self._line(row.cells, widths), width), *row.styles) for row in styled]
 
     def _line(self, cells: Sequence[str], widths: Sequence[int]) -> str:
@@ -87,11 +92,6 @@ class TextTable:
 
 def _cut(line: str, width: int) -> str:
     return line if len(line) <= width else line[: width - 3] + "..."
-
-
-def gap(width: int) -> TextRow:
-    """A row for rows that are left out."""
-    return TextRow(("...", *[""] * (width - 1)), ("dim",))
 
 
 def folded(wanted: Sequence[bool], tail: int = 8, most: int = 24) -> list[int | None]:

@@ -111,14 +111,19 @@ class Timeline:
     only: int | None = None  # leave out all other steps
 
     @cached_property
-    def entries(self) -> tuple[StepState, ...]:
-        return tuple(self._entries())
+    def entries(self) -> list[StepState]:
+        fixed_after = {event.step: event.kind != "revoke" for event in self.events}
+        entries, fixed = [], False
+        for step, moment in enumerate(self.trace.moments, 1):
+            entries.append(self._entry(step, moment, fixed))
+            fixed = fixed_after.get(step, fixed)
+        return entries
 
     @cached_property
     def events(self) -> tuple[PositionEvent, ...]:
         return tuple(self._events())
 
-    @property
+    @cached_property
     def looks(self) -> list[Look]:
         """The steps in which it was a candidate."""
         looks = [entry.look for entry in self.entries if entry.look is not None]
@@ -141,16 +146,8 @@ class Timeline:
         """The steps in order, grouped by prediction."""
         return [list(run) for _, run in groupby(self.looks, key=lambda look: look.token)]
 
-    def _entries(self) -> Iterator[StepState]:
-        masked, events = True, iter(self.events)
-        event = next(events, None)
-        for step, moment in enumerate(self.trace.moments, 1):
-            yield self._entry(step, moment, masked)
-            while event is not None and event.step == step:
-                masked, event = event.kind == "revoke", next(events, None)
-
-    def _entry(self, step: int, moment: Moment, masked: bool) -> StepState:
-        if not masked:
+    def _entry(self, step: int, moment: Moment, fixed: bool) -> StepState:
+        if fixed:
             return StepState(step, "fixed")
         place = moment.place(self.position)
         if place is not None:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from unmask.rules.limits import Cap, Floor
-from unmask.rules.registry import notation
+from unmask.rules.part import Standing
+from unmask.rules.registry import abilities_of, notation
 from unmask.rules.stability import swd_of
 from unmask.rules.words import counted, ordinal
 from unmask.trace.story.timeline import Look, StepState, Timeline, end_before
-from unmask.trace.story.why_selected import selection_words, took_count
 
 
 @dataclass(frozen=True)
@@ -40,16 +41,42 @@ def _of_candidate(look: Look) -> Cause:
         return Cause("unready", _unready(look))
     ends = look.token in look.trace.spec.stop_ids
     if look.trace.settings.eos == "last" and not look.chosen and ends:
-        return Cause("deferred", f"eos=last ranks an end of text last: {selection_words(look)}")
+        return Cause("deferred", f"eos=last ranks an end of text last: {_selection(look)}")
     if swd_of(look.trace.rule) is not None and _sole_without_history(look):
         return Cause("first", f"{_nothing_to_compare(look)}, which was this one")
-    return Cause("selection", selection_words(look))
+    return Cause("selection", _selection(look))
+
+
+def _selection(look: Look) -> str:
+    """What the selection did with a candidate: why, in its own words if it has any."""
+    select, at = look.trace.rule.select, _standing(look)
+    if why := abilities_of(select).why:
+        return why(at)
+    outcome = "it among them" if at.taken else "it not among them"
+    took = f"took {len(at.selected)} of {counted(len(at.ranks), 'candidate')}"
+    return f"{notation(select)} {took}, {outcome}; by score it was {at.place}"
+
+
+def _standing(look: Look) -> Standing:
+    moment, trace = look.moment, look.trace
+    places = [place for place in moment.queue if moment.ready[place]]
+    ranks = {int(moment.positions[place]): rank for rank, place in enumerate(places, 1)}
+    return Standing(
+        position=look.position,
+        score=look.score,
+        ranks=ranks,
+        selected=frozenset(moment.selected),
+        complete=len(ranks) == len(moment.positions),
+        gauge={name: level for name, level in moment.gauge.items() if level is not None},
+        step=sum(other.window == moment.window for other in trace.moments[: look.step - 1]),
+        moved=look.instability if trace.header["kl"] == "cur_prev" else math.nan,
+    )
 
 
 def _capped(look: Look) -> str:
     rule = look.trace.rule
     parts = [part for part in rule.limits if isinstance(part, Cap)] or rule.limits
-    took = f"chose {counted(took_count(look), 'position')} with this one"
+    took = f"chose {counted(len(look.moment.selected), 'position')} with this one"
     return f"{notation(rule.select)} {took}, but {' or '.join(map(notation, parts))} removed it"
 
 
@@ -68,7 +95,7 @@ def _forced(look: Look) -> str:
 
 
 def _not_by_itself(look: Look, force: str) -> str:
-    name, count = notation(look.trace.rule.select), took_count(look)
+    name, count = notation(look.trace.rule.select), len(look.moment.selected)
     return f"{force} required more than the {count} that {name} chose; it was {ordinal(look.rank)}"
 
 
