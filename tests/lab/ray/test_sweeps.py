@@ -107,7 +107,7 @@ def test_a_worker_that_would_decode_something_else_is_refused(address, tmp_path)
 
 def test_a_program_is_part_of_one_cluster_only(address):
     elsewhere = Cluster("127.0.0.1:1024")
-    with pytest.raises(LabError, match=f"part of the Ray cluster at {address} already"):  # noqa: SIM117
+    with pytest.raises(LabError, match=f"joined the Ray cluster at {address} already"):  # noqa: SIM117
         with joined(elsewhere):
             pass
 
