@@ -19,6 +19,7 @@ from unmask.rules import registry as parts
 
 if not torch.cuda.is_available():  # before Triton is imported: its kernel runs on the CPU
     os.environ["TRITON_INTERPRET"] = "1"
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # of child processes: the other core runs other tests
 torch.set_num_threads(1)
 settings.register_profile("unmask", deadline=None, derandomize=True, database=None, max_examples=15)
 settings.load_profile("unmask")

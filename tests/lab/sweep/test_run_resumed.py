@@ -47,8 +47,10 @@ def kill_after(file, count):
     end = time.monotonic() + 300
     while finished(file) < count and process.poll() is None and time.monotonic() < end:
         time.sleep(0.02)
-    os.killpg(process.pid, signal.SIGKILL)
-    process.communicate()
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGKILL)
+    _, told = process.communicate()
+    assert process.returncode == -signal.SIGKILL, told
 
 
 def test_a_killed_sweep_ends_with_the_store_of_an_undisturbed_one(tmp_path):

@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import signal
 import sqlite3
+import threading
 
 import pytest
 
@@ -211,3 +212,22 @@ def test_reading_leaves_another_programs_file_alone(file):
     with pytest.raises(LabError, match="cannot be used as a store: no such table: about"):
         Store(file, create=False)
     assert file.read_bytes() == before
+
+
+def test_workers_that_create_a_store_at_the_same_moment_all_open_it(tmp_path):
+    def create(file, together, errors):
+        together.wait()
+        try:
+            Store(file).close()
+        except LabError as error:
+            errors.append(error)
+
+    errors = []
+    for number in range(60):
+        together, file = threading.Barrier(4), tmp_path / f"{number}.sqlite"
+        workers = [threading.Thread(target=create, args=(file, together, errors)) for _ in range(4)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+    assert not errors

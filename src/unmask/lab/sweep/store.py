@@ -71,7 +71,7 @@ class Store:
             file.parent.mkdir(parents=True, exist_ok=True)
             self._base = sqlite3.connect(file, timeout=_BUSY, isolation_level=None)
             if create:
-                self._base.execute("PRAGMA journal_mode = WAL")
+                self._use_wal()
             self._base.execute("PRAGMA synchronous = NORMAL")
             self._set_up() if create else self._check()
         except (OSError, sqlite3.Error) as error:
@@ -79,6 +79,18 @@ class Store:
         self._worker: int | None = None
         self._alive: dict[int, bool] = {}
         self._last_sign = 0.0
+
+    def _use_wal(self) -> None:
+        """Switch the journal mode; SQLite does not wait if another worker is doing the same."""
+        end = time.monotonic() + _BUSY
+        while True:
+            try:
+                self._base.execute("PRAGMA journal_mode = WAL")
+                return
+            except sqlite3.OperationalError:
+                if time.monotonic() > end:
+                    raise
+                time.sleep(0.01)
 
     def close(self) -> None:
         """Close the file."""
