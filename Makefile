@@ -26,11 +26,11 @@ lab: setup
 
 # Format, lint, types and the fast tests of everything: before every commit.
 check: lint
-	$(BIN)/pytest -n 2 -m "not ($(LEFT_OUT))"
+	$(BIN)/pytest -n 2 --dist worksteal -m "not ($(LEFT_OUT))"
 
 # All of it: what CI runs.
 test: lint
-	$(BIN)/pytest -n 2
+	$(BIN)/pytest -n 2 --dist worksteal
 
 lint: setup
 	$(BIN)/ruff format --check .

@@ -51,11 +51,11 @@ PIECES = [
     for file in FILES
     for begin in range(0, len(file.read_text().splitlines()), PIECE)
 ]
-# All cases run in float64. In float32, of more than 25 cases each kernel takes every third.
+# All cases run in float64. In float32 each kernel takes every sixth, and at least one of a file.
 PASSES = [
     ("torch", torch.float64, 1, 0),
-    pytest.param("torch", torch.float32, 3, 0, marks=pytest.mark.long),
-    pytest.param("native", torch.float32, 3, 1, marks=pytest.mark.long),
+    pytest.param("torch", torch.float32, 6, 0, marks=pytest.mark.long),
+    pytest.param("native", torch.float32, 6, 3, marks=pytest.mark.long),
 ]
 
 
@@ -63,7 +63,7 @@ PASSES = [
 @pytest.mark.parametrize(("file", "begin"), PIECES)
 def test_every_golden_case_is_reproduced(file, begin, kernel, dtype, every, first):
     lines = file.read_text().splitlines()[begin : begin + PIECE]
-    lines = lines[first::every] if len(lines) > 25 else lines
+    lines = lines[first::every] or lines[:1]
     report = Report()
     for line in lines:
         _run_case(json.loads(line), file.parent, (dtype,), report)

@@ -6,13 +6,9 @@ import pytest
 import torch
 
 import unmask
-from unmask.cli.demo import Count
 from unmask.embedded import DTYPE, FOLDER, LENGTH, NAME
 from unmask.embedded.tasks import TASKS
-from unmask.lab.lam_table import measured
 from unmask.lab.stats import paired
-from unmask.lab.sweep.grid import sweep_of
-from unmask.lab.sweep.plan import plan
 from unmask.models.describe import describe, require_folder
 from unmask.models.load import find_folder
 
@@ -100,22 +96,20 @@ def test_answers_fit_the_usual_length_and_prompts_the_context(tokenizer, task):
         assert size + LENGTH <= 128
 
 
-def solved(rule, **settings):
-    """Which of 100 held-out problems each rule solves."""
-    table = {"rule": rule, "limit": 100, "eos": "keep", **settings}
-    works = plan(sweep_of(table, "", {}, "test").settings, None)
-    return [summary.solved() for summary in measured(works, Count())]
+def solved(rule, limit, **options):
+    """Which of the held-out problems each rule solves."""
+    comparison = unmask.compare([rule], limit=limit, eos="keep", **options)
+    return [summary.solved() for summary in comparison.summaries]
 
 
 @pytest.mark.long
 @pytest.mark.parametrize(("task", "floor"), [("words", 0.85), ("code", 0.7), ("copy", 0.9)])
 def test_one_token_per_forward_in_blocks_solves_the_bulk_of_held_out_problems(task, floor):
-    (right,) = solved("confidence | top(1)", task=task, length=32, block=16)
+    (right,) = solved("confidence | top(1)", 50, task=task, length=32, block=16)
     assert sum(right) >= floor * len(right)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("selection", ["eb(0.1)", "threshold(-0.4)"])
-def test_swd_gains_over_the_full_window_beyond_chance(selection):
-    rule = f"entropy | swd({{0,5}}) | {selection}"
-    assert paired(*solved(rule, task="words", length=24, block="full")).interval.low > 0
+def test_swd_gains_over_the_full_window_beyond_chance():
+    rule = "entropy | swd({0,5}) | threshold(-0.4)"
+    assert paired(*solved(rule, 100, task="words", length=24, block="full")).interval.low > 0

@@ -30,10 +30,17 @@ def folder(tmp_path):
     return tmp_path
 
 
-def unmask(folder, *arguments, path=""):
-    """A process of its own: what is imported stays imported."""
+def unmask(folder, *commands, path=""):
+    """Run commands in a process of their own, since an imported module stays imported.
+
+    Stops at the first command that fails.
+    """
+    program = (
+        "import json, sys\nfrom unmask.cli import main\n"
+        "sys.exit(next(filter(None, map(main, json.loads(sys.argv[1]))), 0))"
+    )
     done = subprocess.run(
-        [sys.executable, "-m", "unmask", *arguments],
+        [sys.executable, "-c", program, json.dumps(commands)],
         env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(path)])},
         cwd=folder,
         capture_output=True,
@@ -44,20 +51,23 @@ def unmask(folder, *arguments, path=""):
 
 def test_a_file_brings_its_parts_to_a_run_and_its_trace_needs_them_too(folder):
     here = ("--import", "my_rules.py")
-    code, text, told = unmask(folder, "run", PROMPT, "--rule", RULE, *here, "--trace", "a.trace")
-    assert (code, bool(text.strip())) == (0, True), told
-    code, out, told = unmask(folder, "replay", "a.trace", *here)
-    assert (code, "identical to the last bit" in out) == (0, True), told
-    code, out, told = unmask(folder, "explain", "a.trace", *here)
-    assert (code, out.startswith(RULE)) == (0, True), told
-    code, _, told = unmask(folder, "replay", "a.trace")
+    code, out, told = unmask(
+        folder,
+        ["run", PROMPT, "--rule", RULE, *here, "--trace", "a.trace"],
+        ["replay", "a.trace", *here],
+        ["explain", "a.trace", *here],
+    )
+    assert code == 0, told
+    assert "identical to the last bit" in out
+    assert f"\n{RULE}" in out
+    code, _, told = unmask(folder, ["replay", "a.trace"])
     assert code == 2
     assert "unknown rule part 'sure_prefix'" in told
 
 
 def test_a_module_on_pythons_path_is_imported_by_its_name(folder, tmp_path_factory):
     away = tmp_path_factory.mktemp("away")
-    code, out, told = unmask(away, "rules", RULE, "--import", "my_rules", path=folder)
+    code, out, told = unmask(away, ["rules", RULE, "--import", "my_rules"], path=folder)
     assert code == 0, told
     assert "up to and including the first position" in " ".join(out.split())
 
@@ -65,7 +75,7 @@ def test_a_module_on_pythons_path_is_imported_by_its_name(folder, tmp_path_facto
 def test_a_sweep_knows_its_trials_by_the_source_of_their_parts_in_every_worker(folder):
     sweep = ("sweep", "--task", "copy", "--limit", "2", "--rule", RULE, "--store", "s.sqlite",
              "--rule", "confidence | top(2)", "--import", "my_rules.py")  # fmt: skip
-    code, _, told = unmask(folder, *sweep, "--workers", "2")
+    code, _, told = unmask(folder, [*sweep, "--workers", "2"])
     assert code == 0, told
     with Store(folder / "s.sqlite", create=False) as store:
         own, plain = sorted(store.trials(), key=lambda trial: trial.parts == "")
@@ -73,7 +83,7 @@ def test_a_sweep_knows_its_trials_by_the_source_of_their_parts_in_every_worker(f
         assert (plain.rule, plain.parts) == ("confidence | top(2)", "")
         assert len(store.rows(own)) == len(store.rows(plain)) == 2
     (folder / "my_rules.py").write_text(MODULE.replace("tau: float = 0.8", "tau: float = 0.7"))
-    code, _, told = unmask(folder, *sweep)
+    code, _, told = unmask(folder, sweep)
     assert code == 0, told
     with Store(folder / "s.sqlite", create=False) as store:
         assert [trial.rule for trial in store.trials()].count(RULE) == 2
@@ -84,10 +94,9 @@ def test_answers_of_another_source_are_not_mixed_into_a_file(folder):
     (folder / "in.jsonl").write_text(json.dumps({"prompt": PROMPT}) + "\n")
     run = ("run", "--input", "in.jsonl", "--output", "out.jsonl", "--rule", RULE,
            "--import", "my_rules.py")  # fmt: skip
-    assert unmask(folder, *run)[0] == 0
-    assert unmask(folder, *run)[0] == 0
+    assert unmask(folder, run, run)[0] == 0
     (folder / "my_rules.py").write_text(MODULE + "\n# another\n")
-    code, _, told = unmask(folder, *run)
+    code, _, told = unmask(folder, run)
     assert code == 2
     assert "was written with other settings (parts was" in told
 
@@ -151,6 +160,6 @@ def test_a_rule_of_our_parts_alone_has_no_foreign_source():
 def test_the_example_of_parts_of_ones_own_runs_as_it_says():
     text = (ROOT / "examples" / "own_rule.py").read_text()
     program, *arguments = shlex.split(re.search(r"^    (unmask run .*)$", text, re.MULTILINE)[1])
-    code, out, told = unmask(ROOT, *arguments)
+    code, out, told = unmask(ROOT, arguments)
     assert (program, code) == ("unmask", 0), told
     assert out == "cat, bee, pig\n"
