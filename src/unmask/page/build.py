@@ -133,9 +133,14 @@ def _embedded(trace: TraceFile) -> str:
 def write(page_text: str, path: Path) -> None:
     """Write a page. An existing file is replaced only if it is a page of unmask."""
     try:
-        old = path.read_bytes() if path.is_file() else b""
-        if old and GENERATOR.encode() not in old[:4096]:
+        if path.is_file() and not _is_page(path):
             raise RequestError(f"{path} exists and is not a page of unmask; give another -o")
         path.write_text(page_text, encoding="utf-8")
     except OSError as error:
         raise RequestError(f"{path} cannot be written: {error.strerror}") from None
+
+
+def _is_page(path: Path) -> bool:
+    with path.open("rb") as file:
+        head = file.read(4096)
+    return not head or GENERATOR.encode() in head
