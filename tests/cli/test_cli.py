@@ -144,6 +144,7 @@ rule = "confidence | top(1)"
 """
 
 
+@pytest.mark.long
 def test_the_demo_compares_rules_on_held_out_problems(monkeypatch, tmp_path, capsys):
     small = tmp_path / "small.toml"
     small.write_text(SMALL_DEMO)
@@ -168,6 +169,7 @@ def test_the_demo_takes_2_to_200_problems(capsys, count):
     assert capsys.readouterr().err == told
 
 
+@pytest.mark.long
 def test_a_reader_that_leaves_early_is_no_error():
     code = "import sys; from unmask.cli import main; sys.exit(main(['rules']))"
     with subprocess.Popen(

@@ -96,6 +96,7 @@ def test_programs_run_in_the_sandbox(call, monkeypatch):
     assert [score["right"] for score in scores] == [1, 1]
 
 
+@pytest.mark.long
 def test_a_preset_brings_its_prefill_to_the_text(call):
     rows = [{"id": "test/cards/1.json", "text": "so $12$. Problem: \\boxed{13}"}]
     right = [

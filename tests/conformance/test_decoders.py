@@ -45,7 +45,7 @@ def one_case(tmp_path):
     return make
 
 
-PIECE = 100  # cases of one test
+PIECE = 50  # cases of one test
 PIECES = [
     pytest.param(file, begin, marks=[pytest.mark.long] * bool(begin), id=f"{file.stem}-{begin}")
     for file in FILES

@@ -107,6 +107,7 @@ def test_every_known_difference_has_a_reason():
     assert all(outcome.reason for outcome in report.outcomes if outcome.status != "passed")
 
 
+@pytest.mark.long
 def test_one_folder_may_be_run_alone():
     report = run(GOLDEN / "llada2-tiny")
     assert {outcome.family for outcome in report.outcomes} == {"llada2-tiny"}

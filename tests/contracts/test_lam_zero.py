@@ -10,6 +10,7 @@ from unmask import Needs, Rule, Sampling, decode
 READINGS = ("0", "0, kl=cur_prev", "0, start=uniform", "0, start=skip, form=literal, scope=block")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("reading", READINGS)
 def test_lam_zero_runs_as_the_baseline(reading):
     for seed, text in enumerate(baselines()):

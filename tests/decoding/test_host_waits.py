@@ -68,6 +68,7 @@ def waits_per_step(device, model, rule, **settings):
     return found
 
 
+@pytest.mark.long
 def test_a_step_waits_once_under_any_rule(device):
     far = model()
     for number, rule in enumerate(rule_texts()):

@@ -60,6 +60,7 @@ def test_every_option_is_a_key_of_a_sweep_file():
     assert set(OPTIONS) <= set(KEYS)
 
 
+@pytest.mark.long
 def test_lm_eval_reads_every_option_but_the_sampling_of_its_tasks():
     lm_eval = pytest.importorskip("unmask.integrations.lm_eval.options")
     for name in set(OPTIONS) - set(SAMPLING):

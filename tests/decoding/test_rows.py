@@ -41,6 +41,7 @@ def request_of(model, length=6, rule=TOP, prompt=(1,), seed=0, **knobs):
     )
 
 
+@pytest.mark.long
 @settings(max_examples=2)
 @given(seed=st.integers(0, 2**16))
 def test_a_budget_of_steps_is_never_exceeded_and_fills_everything(seed):

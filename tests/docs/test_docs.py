@@ -67,6 +67,7 @@ def test_the_python_examples_run(tmp_path):
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.long
 def test_the_extension_of_the_docs_works_on_the_command_line_through_an_entry_point(tmp_path):
     module = next(b for b in blocks(ROOT / "docs/extending.md", "python") if "# my_rules.py" in b)
     (tmp_path / "my_rules.py").write_text(module)
@@ -94,6 +95,7 @@ def test_the_extension_of_the_docs_is_short():
     assert len(code) <= 15
 
 
+@pytest.mark.long
 def test_a_broken_plug_in_is_named_in_one_line(tmp_path):
     info = tmp_path / "broken-1.dist-info"
     info.mkdir()

@@ -237,6 +237,7 @@ def test_the_words_for_dtypes_and_caches_import_no_torch():
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
+@pytest.mark.long
 def test_loading_a_model_imports_no_compiler():
     code = """
         import sys

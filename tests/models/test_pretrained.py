@@ -10,6 +10,7 @@ GOLDEN = ROOT / "tests" / "golden" / "models"
 PROMPTS = [[5, 6, 7], [9, 10, 11, 12, 13, 14, 15], [20] * 12, [30, 31]]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["llada-tiny", "dream-tiny", "llada-moe-tiny", "sdar-tiny"])
 @pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
 def test_a_batch_of_unequal_prompts_is_as_single_runs_in_every_dtype(name, dtype):

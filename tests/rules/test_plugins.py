@@ -49,6 +49,7 @@ def unmask(folder, *commands, path=""):
     return done.returncode, done.stdout, done.stderr
 
 
+@pytest.mark.long
 def test_a_file_brings_its_parts_to_a_run_and_its_trace_needs_them_too(folder):
     here = ("--import", "my_rules.py")
     code, out, told = unmask(
@@ -65,6 +66,7 @@ def test_a_file_brings_its_parts_to_a_run_and_its_trace_needs_them_too(folder):
     assert "unknown rule part 'sure_prefix'" in told
 
 
+@pytest.mark.long
 def test_a_module_on_pythons_path_is_imported_by_its_name(folder, tmp_path_factory):
     away = tmp_path_factory.mktemp("away")
     code, out, told = unmask(away, ["rules", RULE, "--import", "my_rules"], path=folder)
@@ -72,6 +74,7 @@ def test_a_module_on_pythons_path_is_imported_by_its_name(folder, tmp_path_facto
     assert "up to and including the first position" in " ".join(out.split())
 
 
+@pytest.mark.long
 def test_a_sweep_knows_its_trials_by_the_source_of_their_parts_in_every_worker(folder):
     sweep = ("sweep", "--task", "copy", "--limit", "2", "--rule", RULE, "--store", "s.sqlite",
              "--rule", "confidence | top(2)", "--import", "my_rules.py")  # fmt: skip
@@ -90,6 +93,7 @@ def test_a_sweep_knows_its_trials_by_the_source_of_their_parts_in_every_worker(f
         assert [trial.rule for trial in store.trials()].count("confidence | top(2)") == 1
 
 
+@pytest.mark.long
 def test_answers_of_another_source_are_not_mixed_into_a_file(folder):
     (folder / "in.jsonl").write_text(json.dumps({"prompt": PROMPT}) + "\n")
     run = ("run", "--input", "in.jsonl", "--output", "out.jsonl", "--rule", RULE,
@@ -157,6 +161,7 @@ def test_a_rule_of_our_parts_alone_has_no_foreign_source():
     assert sources_of(Rule.parse("credit(0.65) | confidence | swd(5) | eb(0.1) | floor(1)")) == ""
 
 
+@pytest.mark.long
 def test_the_example_of_parts_of_ones_own_runs_as_it_says():
     text = (ROOT / "examples" / "own_rule.py").read_text()
     program, *arguments = shlex.split(re.search(r"^    (unmask run .*)$", text, re.MULTILINE)[1])

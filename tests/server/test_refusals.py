@@ -308,6 +308,7 @@ def test_an_engine_that_fails_leaves_nobody_waiting(caplog):
         assert "the engine failed" in caplog.text
 
 
+@pytest.mark.long
 def test_many_kinds_of_requests_at_once_are_answered_as_if_alone(embedded):
     from concurrent.futures import ThreadPoolExecutor
 

@@ -41,6 +41,7 @@ def embedded_pair():
     return model, Continuation(prefix, tokenizer.encode("12 + 3 = 15. #### 15"))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("samples", [5, 33])
 def test_the_mean_of_the_estimates_is_the_log_likelihood_of_a_markov_chain(samples):
     oracle, prefix, target = chain(), [2, 0], [1, 3, 3, 0, 2, 1, 0]

@@ -78,6 +78,7 @@ def test_without_matplotlib_one_line_says_what_to_install(tmp_path, monkeypatch)
         svg(tmp_path, [trace_of(PLAIN, RASH, SWINGS)])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "text",
     [

@@ -70,6 +70,7 @@ def ours(**options):
     return UnmaskScheduler.from_config(theirs().config, **options)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "more",
     [

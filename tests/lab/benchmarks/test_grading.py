@@ -13,6 +13,7 @@ from unmask.lab.grading import Program, Response, Scorer, Tools, score, selftest
 from unmask.lab.grading.scorer import Ruling, spread
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", BENCHMARKS)
 def test_references_are_right_and_spoiled_references_wrong(name, data, tools):
     each = BENCHMARKS[name]

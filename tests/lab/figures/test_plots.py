@@ -87,6 +87,7 @@ def test_a_baseline_is_grey_and_other_rules_are_not(tmp_path):
     assert GREYS[0].lower() not in coloured
 
 
+@pytest.mark.long
 def test_many_curves_all_look_different(tmp_path):
     from unmask.lab.figures.plots import styles
 
@@ -152,6 +153,7 @@ def test_the_caller_s_settings_change_nothing_and_are_left_alone(tmp_path):
     assert before.read_bytes() == after.read_bytes()
 
 
+@pytest.mark.long
 def test_pyplot_is_never_imported_and_matplotlib_only_when_drawing(tmp_path):
     code = (
         "import sys; from pathlib import Path; from unmask.lab.figures.plots import *\n"

@@ -56,6 +56,7 @@ def test_the_first_text_that_can_be_read_decides(tools):
     assert tools.verifier.equal("\\boxed{5}", "nothing") == Verified(False, "unparsed")
 
 
+@pytest.mark.long
 def test_an_answer_that_hangs_is_not_verified_and_the_next_one_is(fake):
     begin = time.perf_counter()
     assert fake.equal("5", "hang") == Verified(False, "timeout")
@@ -93,6 +94,7 @@ def test_the_limit_is_checked():
         Verifier(0)
 
 
+@pytest.mark.long
 def test_a_formula_without_end_is_stopped_by_its_limit():
     with Verifier(limit=1) as verifier:
         assert verifier.equal("\\boxed{1}", "\\boxed{9^{9^{9^{9}}}}") == Verified(False, "timeout")

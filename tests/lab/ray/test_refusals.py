@@ -54,6 +54,7 @@ def test_a_cluster_has_at_least_one_worker():
         Cluster(workers=0)
 
 
+@pytest.mark.long
 def test_an_address_where_nobody_listens_is_told_of_at_once(tmp_path):
     with closing(listen("127.0.0.1", 0)) as bound:  # bound, so that nobody else takes it
         address = f"127.0.0.1:{bound.getsockname()[1]}"
@@ -65,6 +66,7 @@ def test_an_address_where_nobody_listens_is_told_of_at_once(tmp_path):
     assert told.count("\n") == 1
 
 
+@pytest.mark.long
 def test_without_the_extra_it_says_what_to_install(tmp_path):
     code = (
         "import sys; sys.modules['ray'] = None\n"

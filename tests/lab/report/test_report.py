@@ -352,6 +352,7 @@ def test_without_matplotlib_the_report_says_so_and_is_whole(tmp_path, monkeypatc
     assert said in Reader(files[2].read_text()).text
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("paper", [False, True])
 def test_a_rich_store_fills_every_table_without_a_gap(paper):
     found = [Summary.of(each, rows_of(rows)) for each, rows in rich(4, paper=paper).items()]

@@ -114,6 +114,7 @@ def test_the_batch_size_changes_nothing_but_the_time(file, tmp_path, batch_size)
     assert contents(other) == contents(file)
 
 
+@pytest.mark.long
 def test_two_workers_give_what_one_gives(file, tmp_path):
     other = tmp_path / "store.sqlite"
     left, counter = swept(other, works(), devices=("cpu", "cpu"))
@@ -121,6 +122,7 @@ def test_two_workers_give_what_one_gives(file, tmp_path):
     assert contents(other) == contents(file)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_memo_changes_nothing_but_the_time(file, tmp_path, monkeypatch, workers):
     monkeypatch.setattr(running, "AT_ONCE", 6)  # two trials: three examples at a time
@@ -138,6 +140,7 @@ def test_trials_that_share_a_memo_share_the_model(tmp_path):
     assert [len(group) for group in _groups(some, False)] == [1] * 6
 
 
+@pytest.mark.long
 def test_workers_decode_no_example_that_was_not_asked_for(tmp_path):
     some = [work.only(["words/1", "words/3"]) for work in works(limit=None)]
     _, counter = swept(tmp_path / "store.sqlite", some, devices=("cpu", "cpu"))
@@ -198,6 +201,7 @@ def test_the_wording_of_the_prompts_is_kept_with_every_trial(file):
     assert task["preset"]["version"] == 1
 
 
+@pytest.mark.long
 def test_a_worker_that_dies_is_told_of(tmp_path, monkeypatch):
     monkeypatch.setattr(running, "_worker", _die)
     with pytest.raises(UnmaskError, match=r"2 of 2 workers ended early \(exit code 7\)"):

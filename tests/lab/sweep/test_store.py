@@ -129,6 +129,7 @@ def claim_and_wait(file, ready):
     signal.pause()
 
 
+@pytest.mark.long
 def test_what_a_killed_worker_held_is_free_again(file):
     ready = spawn.Event()
     child = spawn.Process(target=claim_and_wait, args=(file, ready))
@@ -160,6 +161,7 @@ def claim_all(file, count, begin, claimed):
     begin.wait(60)  # nobody dies before all have claimed
 
 
+@pytest.mark.long
 def test_workers_at_once_never_claim_the_same_example(file):
     Store(file).close()
     begin, claimed = spawn.Barrier(3), spawn.Queue()
@@ -214,6 +216,7 @@ def test_reading_leaves_another_programs_file_alone(file):
     assert file.read_bytes() == before
 
 
+@pytest.mark.long
 def test_workers_that_create_a_store_at_the_same_moment_all_open_it(tmp_path):
     def create(file, together, errors):
         together.wait()

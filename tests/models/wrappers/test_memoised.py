@@ -76,6 +76,7 @@ def said(model, canvas):
         return model.head(model.trunk(canvas), rows, positions)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("family", ["llada", "dream"])
 def test_a_mixed_batch_decodes_as_without_memory(model_of, family):
     model = model_of(family)
@@ -133,6 +134,7 @@ def test_equal_tokens_of_which_other_ones_were_given_are_told_apart(model_of, fa
         torch.testing.assert_close(said(memory, canvas), said(model, canvas))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("most", [0, 5_000])
 def test_beyond_its_limit_it_forgets_and_says_the_same(model_of, monkeypatch, most):
     model = model_of("llada")
