@@ -32,6 +32,7 @@ class TrialSetting:
     top_k: int
     seed: int
     decoding: int
+    timing: str = ""
     more: tuple[tuple[str, Any], ...] = ()  # all other options that are set, by name
 
     @classmethod
@@ -49,7 +50,7 @@ class TrialSetting:
         block = -(self.block or 10**9)
         policy = (self.eos != "keep", self.eos, self.cache != "none", self.cache)
         return (block, *policy, self.dtype, self.steps or 0, self.temperature, self.top_p,
-                self.top_k, self.seed, self.decoding, self.more)  # fmt: skip
+                self.top_k, self.seed, self.decoding, self.timing, self.more)  # fmt: skip
 
     def words(self, others: Iterable[TrialSetting] = ()) -> str:
         """The window, and every value that is not the default or differs from the others."""
@@ -70,6 +71,7 @@ class TrialSetting:
             "top_k": (self.top_k != 0, f"top-k {self.top_k}"),
             "seed": (self.seed != 0, f"seed {self.seed}"),
             "decoding": (False, f"decoding version {self.decoding}"),
+            "timing": (bool(self.timing), f"timed: {self.timing}" if self.timing else ""),
             "more": (True, ", ".join(f"{name} {value}" for name, value in self.more)),
         }
         shown = [text for name, (unusual, text) in said.items() if unusual or name in varied]
