@@ -45,6 +45,11 @@ class TrialSetting:
         return cls(**named, more=tuple(each for each in more if each[1] is not None))
 
     @property
+    def window(self) -> str:
+        """In words."""
+        return "full window" if self.block is None else f"blocks of {self.block}"
+
+    @property
     def order(self) -> tuple[object, ...]:
         """Sort key: full window first, then blocks from large to small; EOS kept first."""
         block = -(self.block or 10**9)
@@ -60,7 +65,6 @@ class TrialSetting:
             for field in fields(self)
             if any(getattr(each, field.name) != getattr(self, field.name) for each in settings)
         }
-        window = "full window" if self.block is None else f"blocks of {self.block}"
         said = {
             "eos": (self.eos != "keep", POLICIES.get(self.eos, f"EOS {self.eos}")),
             "cache": (self.cache != "none", f"{self.cache} cache" if self.cache != "none" else ""),
@@ -75,7 +79,7 @@ class TrialSetting:
             "more": (True, ", ".join(f"{name} {value}" for name, value in self.more)),
         }
         shown = [text for name, (unusual, text) in said.items() if unusual or name in varied]
-        return ", ".join(text for text in (window, *shown) if text)
+        return ", ".join(text for text in (self.window, *shown) if text)
 
 
 @dataclass(frozen=True)
