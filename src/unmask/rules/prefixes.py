@@ -88,10 +88,9 @@ class EntropyBound:
             more = "no other candidate was left"
         if count == 1:
             return f"under {name} the best one always goes, and it was that; {more}"
-        cost = (
-            f"their entropies without the largest add up to {beside(at.level('spent'), self.gamma)}"
-        )
-        return f"under {name} {_best_went(at)}, and it was {at.place}; {cost} of {limit} nats, and {more}"
+        spent = beside(at.level("spent"), self.gamma)
+        cost = f"their entropies without the largest add up to {spent} of {limit} nats"
+        return f"under {name} {_best_went(at)}, and it was {at.place}; {cost}, and {more}"
 
     def __call__(self, view: View, scores: Scores) -> Tensor:
         order = best_first(scores.key, view.masked)  # [B, W]
