@@ -16,7 +16,7 @@ pytest.importorskip("transformers")
 pytest.importorskip("diffusers")
 PAGE = (ROOT / "docs" / "transformers.md").read_text()
 QUESTION = "Ann has 12 pens. She buys 3, then loses 5. How many now?"
-ANSWER = "12 + 3 = 15. Now 10. #### 10"
+ANSWER = "12 + 3 = 15. 15 - 5 = 10. #### 10"
 
 
 def blocks(language):

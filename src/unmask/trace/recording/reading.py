@@ -31,7 +31,7 @@ class Moment:
     margin: Array
     entropy: Array  # of the distribution that the rule scores
     raw_entropy: Array  # of the model's own distribution, which budgets count
-    instability: Array  # D, NaN without a distribution of the step before
+    instability: Array  # D, NaN where there is nothing to compare with
     base: Array  # the score before modulators; a logarithm if `logarithmic`
     score: Array  # the score after modulators
     logarithmic: bool
