@@ -57,11 +57,9 @@ def test_the_first_step_is_compared_with_the_uniform_distribution_and_the_story_
     assert np.isfinite(first.instability).all()
     factors = np.exp(first.score - first.base)
     np.testing.assert_allclose(factors, np.exp(-5 * first.instability), rtol=0.05)
-    told = story(trace, 1)
     assert "In the first step, D is measured against the uniform distribution." in (
         tell_position(trace, 1).note
     )
-    assert "because others had a larger D than 0.3" in told
 
 
 def test_what_swd_held_back_is_told_with_d_score_and_rank():
