@@ -177,18 +177,27 @@ def _llada_plan(p: dict[str, Any], name: str) -> GenerationPlan:
 
 
 def _dream_plan(p: dict[str, Any], case: dict[str, Any]) -> GenerationPlan:
-    if "block_length" in p:
-        raise KnownDifference(
-            "upstream forces the first token of every block from the block's full forward, "
-            "at any confidence, and shifts within the slice"
-        )
+    sampling = Sampling(0.0, p.get("top_p") or 1.0, p.get("top_k") or 0, tempered=True)
     length, steps = p["max_new_tokens"], p["steps"]
+    if "block_length" in p:
+        cache = "dual" if p["dual_cache"] else "prefix"
+        plan = GenerationPlan(_cached_dream_rule(p), length, p["block_length"], cache=cache)
+        return replace(plan, sampling=sampling)
     if p["alg"] == "confidence_threshold":
         rule = f"confidence | threshold({p['threshold']}, test=ge) | cap(1, steps={steps})"
     else:
         rule = dream_rule(p)
-    sampling = Sampling(0.0, p.get("top_p") or 1.0, p.get("top_k") or 0, tempered=True)
     return GenerationPlan(rule, length, sampling=sampling, seed=case.get("torch_manual_seed", 0))
+
+
+def _cached_dream_rule(p: dict[str, Any]) -> str:
+    """The rule of Fast-dLLM's caches on Dream: the first token of a block goes first, alone."""
+    if p["alg"] == "confidence_threshold":
+        return f"confidence | threshold({p['threshold']}, test=ge) | lead"
+    if p["steps"] * p["block_length"] < 2 * p["max_new_tokens"]:
+        raise KnownDifference("with one step per block upstream leaves all but its first mask")
+    # Upstream ranks by the entropy whatever `alg` says.
+    return f"entropy | timesteps({p['steps']}, eps={p['eps']}) | lead"
 
 
 def _llada2_plan(p: dict[str, Any]) -> GenerationPlan:
