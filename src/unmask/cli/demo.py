@@ -170,7 +170,10 @@ def _print_table(table: LamTable, paint: Painter) -> None:
         print(paint(line, "bold") if ", EOS " in line else line)
     losses = table.losses()
     count = f"{len(losses)} of {len(table.compared)}" if losses else "nowhere"
-    print(f"\nWhere SWD loses (with a star): {count}")
+    below = sum(gain.interval.high < 0 for _, gain in table.compared)
+    print(
+        f"\nWhere SWD loses (with a star): {count}; {below} intervals, not corrected, are below 0"
+    )
     for each, pair in losses:
         trial = each.trial
         print(f"  {trial.rule:<44} {trial.window}, EOS {trial.eos:<9} {difference(pair, True)}")
