@@ -39,8 +39,8 @@ def test_a_position_is_told(trace, capsys):
 def test_a_word_is_looked_up_and_other_places_are_named(trace, capsys):
     assert main(["explain", trace, "--token", "10"]) == 0
     told = capsys.readouterr()
-    assert told.out.startswith("Position 26 got ' 10'")
-    several = "'10' is the token of positions 26, 29; this is 26, use --position for another\n"
+    assert told.out.startswith("Position 29 got ' 10'")
+    several = "'10' is the token of positions 29, 32; this is 29, use --position for another\n"
     assert told.err == several
 
 
@@ -111,12 +111,12 @@ def test_a_figure_goes_where_it_is_told_to(trace, tmp_path, capsys):
     assert file.read_bytes().startswith(b"\x89PNG")
 
 
-def test_a_figure_needs_a_position_or_a_step(trace, capsys):
-    with pytest.raises(SystemExit) as end:
-        main(["figure", trace])
-    assert end.value.code == 2
-    wanted = "one of the arguments --position --token --pipeline is required"
-    assert wanted in capsys.readouterr().err
+def test_a_figure_without_a_position_draws_the_one_that_swd_held_back_longest(trace, capsys):
+    assert main(["explain", trace]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    held = told.split(": SWD held it back longest")[0].split("- ")[-1].split()[0]
+    assert main(["figure", trace]) == 0
+    assert capsys.readouterr().out.strip().endswith(f"a-{held}.svg")
 
 
 def test_a_pipeline_is_written_beside_its_trace(trace, capsys):

@@ -34,11 +34,9 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     command.set_defaults(run=run)
 
 
-def add_place(
-    command: argparse.ArgumentParser, required: bool = False
-) -> argparse._MutuallyExclusiveGroup:
+def add_place(command: argparse.ArgumentParser) -> argparse._MutuallyExclusiveGroup:
     """Add the options that choose a position; returns their group."""
-    group = command.add_mutually_exclusive_group(required=required)
+    group = command.add_mutually_exclusive_group()
     option = group.add_argument
     option("--position", type=int, metavar="N", help="a position, counted from 0 with the prompt")
     option("--token", metavar="WORD", help="the first position whose final token is this word")

@@ -16,12 +16,12 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     command = subparsers.add_parser(
         "figure",
         help="draw one position over the steps, or what SWD does in one step",
-        description="With --position or --token: draws one position over the steps: confidence "
-        "and modulated score as lines, the instability D as a grey area, and the step that "
-        "committed it. A second trace of the same prompt, such as one without SWD, is drawn below "
-        "on the same axes. With --pipeline: draws one step: the score, D, exp(-lam D) and the "
-        "modulated score of its candidates, and what is committed with and without SWD. Needs "
-        "unmask[plot].",
+        description="Draws one position over the steps: confidence and modulated score as lines, "
+        "the instability D as a grey area, and the step that committed it. A second trace of the "
+        "same prompt, such as one without SWD, is drawn below on the same axes. Without --position "
+        "or --token, the position is the one that SWD held back longest in the last trace. With "
+        "--pipeline: draws one step: the score, D, exp(-lam D) and the modulated score of its "
+        "candidates, and what is committed with and without SWD. Needs unmask[plot].",
         epilog="examples: unmask figure eb.trace swd.trace --position 30 -o figure.svg; "
         "unmask figure swd.trace --pipeline",
     )
@@ -29,7 +29,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     option("trace", metavar="TRACE", help="a file written by 'unmask run --trace'")
     option("second", nargs="?", metavar="TRACE2", help="a second trace of the same prompt")
     add_import(command)
-    add_place(command, required=True).add_argument(
+    add_place(command).add_argument(
         "--pipeline", action="store_true", help="draw one step instead of one position"
     )
     option(
@@ -58,14 +58,16 @@ def _position(arguments: argparse.Namespace) -> Path:
     from unmask.cli.explain import place
     from unmask.trace import Trace
     from unmask.trace.figure import commitment_figure
-    from unmask.trace.story.locate import checked_position
+    from unmask.trace.story.locate import checked_position, checked_steps
+    from unmask.trace.story.overview import telling_position
 
     if arguments.step is not None:
         raise RequestError("--step is for --pipeline; a position is drawn over all steps")
     files = [arguments.trace] + ([] if arguments.second is None else [arguments.second])
     traces = [Trace.read(file) for file in files]
     position = place(traces[0], arguments)
-    assert position is not None, "the parser requires one"
+    if position is None:
+        position = telling_position(checked_steps(traces[-1]))
     for trace in traces:
         checked_position(trace, position)
     file = _file(arguments, str(position))
