@@ -32,12 +32,13 @@ class Column(NamedTuple):
 
 @dataclass(frozen=True)
 class Bench:
-    """A measurement; `run(True)` is its short form."""
+    """A measurement; `run(True)` is its short form, unless it needs more options."""
 
     name: str  # python -m bench.NAME
     title: str
     columns: tuple[Column, ...]
-    run: Callable[[bool], list[Row]]
+    run: Callable[..., list[Row]]
+    needs: str = ""  # options that its command cannot do without
 
 
 def by_turns(methods: dict[str, Callable[[], Any]], rounds: int, warm: bool = True) -> Taken:
@@ -115,16 +116,17 @@ def about(docstring: str) -> str:
     return "\n\n".join(part for part in parts if not part.startswith("    "))
 
 
-def record(bench: Bench, rows: list[Row], short: bool) -> dict[str, Any]:
+def record(bench: Bench, rows: list[Row], short: bool, seconds: float) -> dict[str, Any]:
     """A measurement with its command and its columns, for JSON."""
     return {
         "name": bench.name,
         "title": bench.title,
         "about": about(sys.modules[bench.run.__module__].__doc__ or ""),
-        "command": f"python -m bench.{bench.name}" + " --short" * short,
+        "command": f"python -m bench.{bench.name}{bench.needs}" + " --short" * short,
         "columns": [column._asdict() for column in bench.columns],
         "rows": rows,
         "environment": machine(),
+        "seconds": round(seconds, 1),
     }
 
 
@@ -137,17 +139,29 @@ def machine() -> dict[str, Any]:
 
 def main(bench: Bench) -> None:
     """Print the table; with --json write the figures too."""
+    options = arguments(bench).parse_args()
+    report(bench, options, lambda: bench.run(options.short))
+
+
+def arguments(bench: Bench) -> argparse.ArgumentParser:
+    """The options of every measurement."""
     parser = argparse.ArgumentParser(
         description=bench.title, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--short", action="store_true", help="smaller, as `make bench` runs it")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures; - for stdout")
-    options = parser.parse_args()
+    return parser
+
+
+def report(bench: Bench, options: argparse.Namespace, run: Callable[[], list[Row]]) -> None:
+    """Measure on one thread, print the table, and write the figures if a file is given."""
     torch.set_num_threads(1)
-    rows = bench.run(options.short)
+    begin = time.perf_counter()
+    rows = run()
+    seconds = time.perf_counter() - begin
     out = sys.stderr if options.json == Path("-") else sys.stdout
     for line in (bench.title, *table(bench.columns, rows)):
         print(line, file=out)
     if options.json:
-        text = json.dumps(record(bench, rows, options.short), indent=1) + "\n"
+        text = json.dumps(record(bench, rows, options.short, seconds), indent=1) + "\n"
         sys.stdout.write(text) if options.json == Path("-") else options.json.write_text(text)

@@ -21,24 +21,14 @@ from dataclasses import dataclass
 from time import perf_counter
 
 from bench.clocked import Clocked
-from bench.common import llada_shaped
+from bench.common import Shape, head_share, llada_shaped
 from bench.measure import Bench, Column, Row, Taken, least, main, side_by_side
 from unmask import Rule, Settings, Step, decode_steps, prompt_request
 from unmask.decoding.kl_clock import KLClock
 from unmask.models.denoiser import Denoiser
 from unmask.models.pretrained import Pretrained
 
-LLADA = 126464
 LAMS = ("0", "5")
-
-
-@dataclass(frozen=True)
-class Shape:
-    """Sizes of a model."""
-
-    layers: int
-    hidden: int
-    vocabulary: int = LLADA
 
 
 @dataclass(frozen=True)
@@ -87,7 +77,7 @@ def _row(model: Pretrained, shape: Shape, size: Size, block: int | None) -> Row:
         "parameters": model.parameters,
         "shape": f"{shape.layers} x {shape.hidden}",
         "vocabulary": shape.vocabulary,
-        "head": _head_share(model),
+        "head": head_share(model),
         "canvas": f"{size.prompt} + {size.length}",
         "window": "full" if block is None else f"block {block}",
         "nfe": size.forwards,
@@ -118,12 +108,6 @@ def _round(model: Pretrained, size: Size, block: int | None) -> tuple[Taken, Tak
         for lam in LAMS
     }
     return whole, rest
-
-
-def _head_share(model: Pretrained) -> float:
-    """The head's share of the parameters that a forward multiplies by (not the embedding)."""
-    embedding = model.module.embed.weight.numel()
-    return model.module.head.weight.numel() / (model.parameters - embedding)
 
 
 def _kl_share(model: Pretrained, size: Size, block: int | None) -> float:
