@@ -37,14 +37,13 @@ def head_share(model: Pretrained) -> float:
     return model.module.head.weight.numel() / (model.parameters - embedding)
 
 
-def llada_shaped(
-    layers: int = 8, hidden: int = 512, seed: int = 0, vocabulary: int = LLADA_VOCABULARY
-) -> Pretrained:
-    """A random model of LLaDA's proportions, with its vocabulary or one of another size."""
+def llada_shaped(shape: Shape, seed: int = 0) -> Pretrained:
+    """A random float32 model of LLaDA's kind, with its special tokens if it has its vocabulary."""
+    hidden, vocabulary = shape.hidden, shape.vocabulary
     arch = Architecture(
         vocab_size=vocabulary,
         hidden=hidden,
-        layers=layers,
+        layers=shape.layers,
         heads=hidden // 64,
         kv_heads=hidden // 64,
         head_dim=64,

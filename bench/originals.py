@@ -83,7 +83,7 @@ def run(originals: list[Loaded], size: Size) -> list[Row]:
     """A row for each model and original."""
     rows = []
     for shape in size.shapes:
-        model = llada_shaped(shape.layers, shape.hidden, vocabulary=shape.vocabulary)
+        model = llada_shaped(shape)
         rows += [_row(model, size, each) for each in originals]
     return rows
 

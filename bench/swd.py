@@ -2,16 +2,16 @@
 
     python -m bench.swd [--short] [--json FILE]
 
-Random models. A fixed timetable gives both runs the same forwards and the same number of masked
-positions in each; their steps are made by turns, and of every step the least time of all rounds
-counts. Both have the same trunk, and the same head on the masked positions. "SWD adds" is what
-lam 5 spends beside these more than lam 0 does, as a share of the run: the KL, the last logits that
-are kept, and where a block opens the head over its positions, once. "KL alone" is as `unmask eval`
-measures it. The difference of the whole runs is the same with the noise of trunk and head.
+Random models. A fixed timetable gives both runs the same forwards, and the same number of masked
+positions in each forward. The steps of both runs take turns, and the least time of each step over
+all rounds counts. Trunk and head do the same work in both runs. "SWD adds" is the rest: the time
+that lam 5 spends outside of trunk and head, less that of lam 0, as a share of the run with lam 0.
+It contains the KL, the logits that are kept for the next step, and one pass of the head over each
+block when it opens. "KL alone" is measured as in `unmask eval`. The last column compares the whole
+runs; it contains the noise of trunk and head too.
 
-The head's share is of the parameters without the embedding. LLaDA-8B's is 7%, as that of the first
-model; small models with its vocabulary are mostly head, and SWD weighs more where a trunk weighs
-less.
+The head's share is of the parameters without the embedding. It is 7% in LLaDA-8B, as in the first
+model. The second has LLaDA's vocabulary and a small trunk, so that SWD takes a larger share.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def run(short: bool = False, size: Size | None = None) -> list[Row]:
     size = size or (SHORT if short else Size())
     rows = []
     for shape in size.shapes:
-        model = llada_shaped(shape.layers, shape.hidden, vocabulary=shape.vocabulary)
+        model = llada_shaped(shape)
         rows += [_row(model, shape, size, block) for block in size.blocks]
     return rows
 
