@@ -116,7 +116,7 @@ def about(docstring: str) -> str:
     return "\n\n".join(part for part in parts if not part.startswith("    "))
 
 
-def record(bench: Bench, rows: list[Row], short: bool, seconds: float) -> dict[str, Any]:
+def record(bench: Bench, rows: list[Row], short: bool) -> dict[str, Any]:
     """A measurement with its command and its columns, for JSON."""
     return {
         "name": bench.name,
@@ -125,8 +125,6 @@ def record(bench: Bench, rows: list[Row], short: bool, seconds: float) -> dict[s
         "command": f"python -m bench.{bench.name}{bench.needs}" + " --short" * short,
         "columns": [column._asdict() for column in bench.columns],
         "rows": rows,
-        "environment": machine(),
-        "seconds": round(seconds, 1),
     }
 
 
@@ -134,7 +132,12 @@ def machine() -> dict[str, Any]:
     """Versions and hardware; the threads are those of the measurement."""
     here = environment(torch.device("cpu"), 0)
     del here["batch_size"]
-    return {**here, "cores": os.cpu_count(), "load": round(os.getloadavg()[0], 2)}
+    return {**here, "cores": os.cpu_count(), "load": load()}
+
+
+def load() -> float:
+    """The load of the machine over the last minute; a measurement on one thread adds 1."""
+    return round(os.getloadavg()[0], 2)
 
 
 def main(bench: Bench) -> None:
@@ -156,12 +159,14 @@ def arguments(bench: Bench) -> argparse.ArgumentParser:
 def report(bench: Bench, options: argparse.Namespace, run: Callable[[], list[Row]]) -> None:
     """Measure on one thread, print the table, and write the figures if a file is given."""
     torch.set_num_threads(1)
-    begin = time.perf_counter()
+    here, begin = machine(), time.perf_counter()
     rows = run()
-    seconds = time.perf_counter() - begin
+    seconds = round(time.perf_counter() - begin, 1)
+    here["load"] = load()  # at the end: it is the load during the measurement
     out = sys.stderr if options.json == Path("-") else sys.stdout
     for line in (bench.title, *table(bench.columns, rows)):
         print(line, file=out)
     if options.json:
-        text = json.dumps(record(bench, rows, options.short, seconds), indent=1) + "\n"
+        taken = {**record(bench, rows, options.short), "environment": here, "seconds": seconds}
+        text = json.dumps(taken, indent=1) + "\n"
         sys.stdout.write(text) if options.json == Path("-") else options.json.write_text(text)

@@ -6,8 +6,8 @@
 FOLDER holds clones of LLaDA, Fast-dLLM, dllm and KLASS; what is missing is left out. Each original
 runs as it is, around the same random float32 model as unmask, with the same prompt and settings.
 Another token or another number of forwards is an error. Whole decodes take turns on one thread;
-"times" is the median over the rounds of their time over ours, followed by the least and the
-greatest. Extra memory is the rise of the peak during one decode.
+"theirs / unmask" is the ratio of the times, the median over the rounds; beside it are the least and
+the greatest. Extra memory is the rise of the peak during one decode.
 
 The originals compute the logits of the whole canvas in every step. LLaDA and dllm take a softmax of
 them in the dtype of the logits, Fast-dLLM and KLASS in float64; KLASS also keeps the distributions
@@ -141,7 +141,7 @@ BENCH = Bench(
         Column("nfe", "NFE", "d"),
         Column("their_seconds", "theirs s", ".2f"),
         Column("unmask_seconds", "unmask s", ".2f"),
-        Column("times", "times", ".2f", "x"),
+        Column("times", "theirs / unmask", ".2f", "x"),
         Column("spread", "least-greatest"),
         Column("their_extra_mb", "theirs extra MB", ".0f"),
         Column("unmask_extra_mb", "unmask extra MB", ".0f"),
