@@ -7,10 +7,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from unmask.lab.stats import paired
+from unmask.lab.stats import paired, star_rule, starred
 
 BEGIN, END = "<!-- measured: python tools/pages.py -->", "<!-- end -->"
 Cell = dict[str, Any]
+Key = tuple[Any, ...]
 
 
 def measured(page: str, results: Path) -> str:
@@ -33,9 +34,10 @@ def _parts(results: dict[str, Any]) -> Iterator[str]:
     series = words["series"]
     size = f"{series['count']} word problems, {series['length']} tokens"
     yield f"\n## The paper's settings on {size}\n"
-    yield "Accuracy % @ forwards, and the paired difference to lam 0 in points, bold where its 95%"
-    yield "interval excludes 0."
-    yield from _panels(words["cells"])
+    gains = _gains(words["cells"])
+    yield "Accuracy % @ forwards, and the paired difference to lam 0 in points. Bold:"
+    yield f"{star_rule(len(gains))} of these tables."
+    yield from _panels(words["cells"], gains)
     yield "\n## Gamma sweep\n"
     yield "EB-Sampler on confidence, full window: accuracy % @ forwards.\n"
     yield from _sweep(words["cells"], results["gammas"])
@@ -63,7 +65,7 @@ def _by_task(tasks: dict[str, Any]) -> Iterator[str]:
         yield f"| {task} | {' | '.join(shown)} |"
 
 
-def _panels(cells: Sequence[Cell]) -> Iterator[str]:
+def _panels(cells: Sequence[Cell], gains: dict[Key, str]) -> Iterator[str]:
     by_key = {_key(cell): cell for cell in cells}
     listed = [cell for cell in cells if _in_table(cell)]
     lams = sorted({cell["lam"] for cell in listed})
@@ -77,7 +79,7 @@ def _panels(cells: Sequence[Cell]) -> Iterator[str]:
                 continue
             rest = cell["selection"], block, eos
             row = [by_key[(cell["score"], lam, *rest)] for lam in lams]
-            shown = [_figure(cell), *(_gain(cell, other) for other in row[1:])]
+            shown = [_figure(cell), *(f"{_figure(c)} ({gains[_key(c)]})" for c in row[1:])]
             yield f"| {cell['score']}, {cell['selection']} | {' | '.join(shown)} |"
 
 
@@ -101,7 +103,7 @@ def _sweep(cells: Sequence[Cell], gammas: Sequence[str]) -> Iterator[str]:
         yield f"| {title} | {' | '.join(map(_figure, row))} |"
 
 
-def _key(cell: Cell) -> tuple[Any, ...]:
+def _key(cell: Cell) -> Key:
     return cell["score"], cell["lam"], cell["selection"], cell["block"], cell["eos"]
 
 
@@ -109,8 +111,18 @@ def _figure(cell: Cell) -> str:
     return f"{100 * cell['accuracy']:.1f} @ {cell['nfe']:.1f}"
 
 
-def _gain(base: Cell, cell: Cell) -> str:
-    pair = paired([c == "1" for c in base["solved"]], [c == "1" for c in cell["solved"]])
-    text = f"{100 * pair.difference:+.1f}"
-    clear = pair.interval.low > 0 or pair.interval.high < 0
-    return f"{_figure(cell)} ({f'**{text}**' if clear else text})"
+def _gains(cells: Sequence[Cell]) -> dict[Key, str]:
+    """The difference of every cell of the tables to lam 0, bold where it has a star."""
+    by_key = {_key(cell): cell for cell in cells}
+    compared = [cell for cell in cells if _in_table(cell) and cell["lam"]]
+    pairs = []
+    for cell in compared:
+        base = by_key[_key({**cell, "lam": 0.0})]
+        pairs.append(paired(*([c == "1" for c in each["solved"]] for each in (base, cell))))
+    gains = {}
+    for cell, pair, has_star in zip(
+        compared, pairs, starred([pair.p for pair in pairs]), strict=True
+    ):
+        text = f"{100 * pair.difference:+.1f}"
+        gains[_key(cell)] = f"**{text}**" if has_star else text
+    return gains

@@ -111,8 +111,50 @@ def test_a_figure_goes_where_it_is_told_to(trace, tmp_path, capsys):
     assert file.read_bytes().startswith(b"\x89PNG")
 
 
-def test_a_figure_needs_a_position(trace, capsys):
-    with pytest.raises(SystemExit) as end:
-        main(["figure", trace])
-    assert end.value.code == 2
-    assert "one of the arguments --position --token is required" in capsys.readouterr().err
+def test_a_figure_without_a_position_draws_the_one_that_swd_held_back_longest(trace, capsys):
+    assert main(["explain", trace]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    held = told.split(": SWD held it back longest")[0].split("- ")[-1].split()[0]
+    assert main(["figure", trace]) == 0
+    assert capsys.readouterr().out.strip().endswith(f"a-{held}.svg")
+
+
+def test_a_pipeline_is_written_beside_its_trace(trace, capsys):
+    assert main(["figure", trace, "--pipeline", "--step", "3"]) == 0
+    out = capsys.readouterr().out.strip()
+    assert out.endswith("a-step3.svg")
+    assert "step 3 of" in Path(out).read_text()
+
+
+def test_a_pipeline_without_a_step_chooses_one_that_swd_changes(trace, tmp_path, capsys):
+    file = tmp_path / "b.pdf"
+    assert main(["figure", trace, "--pipeline", "-o", str(file)]) == 0
+    assert file.read_bytes().startswith(b"%PDF")
+    assert not capsys.readouterr().err
+
+
+def test_a_pipeline_of_a_run_that_swd_did_not_change_says_so_in_one_line(tmp_path, capsys):
+    file = str(tmp_path / "a.trace")
+    run = ["run", PROMPT, "--rule", "confidence | swd(1e-9, start=skip) | top(12)"]
+    assert main([*run, "--length", "24", "--trace", file]) == 0
+    capsys.readouterr()
+    assert main(["figure", file, "--pipeline"]) == 0
+    same = "lam = 0 would have committed the same in every step"
+    assert capsys.readouterr().err == f"SWD changed nothing: {same}; this is step 2\n"
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (["TRACE", "--pipeline"], "--pipeline draws a step of one trace, got two: "),
+        (["--position", "19", "--step", "3"], "--step is for --pipeline; a position is drawn over"),
+        (["--pipeline", "--step", "99"], "step 99 is not in a.trace; it has steps 1-"),
+        (["--pipeline", "-o", "a.gif"], "a figure must end in .svg, .png, .pdf, got 'a.gif'"),
+    ],
+)
+def test_a_figure_that_cannot_be_drawn_is_one_line(trace, capsys, more, message):
+    assert main(["figure", trace, *(trace if word == "TRACE" else word for word in more)]) == 2
+    told = capsys.readouterr()
+    assert told.err.startswith(f"unmask figure: {message}")
+    assert told.err.count("\n") == 1
+    assert not told.out

@@ -28,5 +28,6 @@ def test_the_page_of_explain_shows_what_the_commands_print(tmp_path, monkeypatch
         assert main(arguments) == 0
         assert capsys.readouterr().out == shown
         names.append(arguments[0])
-    assert names == ["run", "run", "explain", "explain", "explain", "figure"]
-    assert (tmp_path / "commitment.svg").stat().st_size
+    assert names == ["run", "run", "explain", "explain", "explain", "figure", "figure"]
+    for name in ("commitment", "pipeline"):
+        assert (tmp_path / f"{name}.svg").stat().st_size

@@ -5,6 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 
+from tests.lab.stores import findings_of
+from unmask.lab.report import report_of
+from unmask.lab.report.page import page
+
 VOID = {"meta", "link", "br", "img", "path", "use", "rect", "input"}
 
 
@@ -67,3 +71,8 @@ class Reader(HTMLParser):
     def table(self, caption):
         """The first table of that caption."""
         return next(table for table in self.tables if table.caption == caption)
+
+
+def read_page(found, baseline=None):
+    """The page of a report on these summaries, without plots."""
+    return Reader(page(report_of(findings_of(found, baseline), []), {}))

@@ -3,8 +3,10 @@
 import pytest
 
 import unmask
+from tests.lab.stores import summary
 from unmask import LabError, Session
 from unmask.cli import main
+from unmask.lab.compare import RuleComparison
 from unmask.lab.summary import Summary
 from unmask.lab.sweep.store import Store
 
@@ -41,14 +43,26 @@ def test_the_first_rule_is_the_baseline_of_the_others(comparison):
 
 
 def test_it_shows_itself_as_text_as_html_and_as_a_data_frame(comparison):
-    assert len(str(comparison).splitlines()) == 3
+    assert len(str(comparison).splitlines()) == 4
+    assert str(comparison).endswith("after Holm's correction for the one comparison")
     html = comparison._repr_html_()
     assert html.startswith("<table>")
     assert html.count("<tr>") == 3
+    assert "Holm&#x27;s correction" in html
     pandas = pytest.importorskip("pandas")
     frame = comparison.to_pandas()
     assert isinstance(frame, pandas.DataFrame)
     assert list(frame["rule"]) == RULES
+
+
+def test_stars_are_corrected_for_all_rules():
+    patterns = {RULES[0]: "0" * 10, RULES[1]: "0" * 4 + "1" * 6, "margin | eb(0.1)": "0" * 10}
+    summaries = [summary(pattern, rule=rule) for rule, pattern in patterns.items()]
+    two, three = RuleComparison(tuple(summaries[:2])), RuleComparison(tuple(summaries))
+    assert [row["p_holm"] for row in two.rows()] == [None, 0.03125]
+    assert [row["p_holm"] for row in three.rows()] == [None, 0.0625, 1.0]
+    assert "+60.0* [" in str(two)
+    assert "+60.0 [" in str(three)
 
 
 def test_the_same_call_goes_on_where_it_stopped(tmp_path, monkeypatch):

@@ -2,8 +2,6 @@
 
 import json
 
-import pytest
-
 from tests.lab.makers import answer, trial
 from unmask.lab.figures.plots import PlotCurve, PlotPoint
 from unmask.lab.lam_table import LamTable, difference
@@ -43,7 +41,7 @@ def test_a_panel_has_a_line_per_rule_and_a_column_per_lam():
         for score in ("confidence", "margin")
         for swd in ("", "swd(5) | ")
     ]
-    solved = [([1, 1, 1, 0], 12), ([1, 1, 1, 0], 9.5), ([1, 1, 1, 1], 12), ([0, 0, 0, 0], 48)]
+    solved = [(3 * [1, 1, 1, 0], 12), (3 * [1, 1, 1, 0], 9.5), (12 * [1], 12), (12 * [0], 48)]
     table = [
         "                        lam 0               lam 5",
         "confidence  eb(0.1)      75.0 @ 12.0  3.00   75.0 @  9.5  3.00   +0.0 [ +0.0,  +0.0]",
@@ -68,33 +66,37 @@ def test_a_table_names_a_threshold_without_its_value_and_leaves_out_other_knobs(
     ]
 
 
-@pytest.mark.parametrize(
-    ("low", "high", "text"),
-    [
-        (-0.05, 0.1, " +2.5 [ -5.0, +10.0] "),
-        (0.001, 0.1, " +2.5 [ +0.1, +10.0]*"),
-        (-0.1, -0.001, " +2.5 [-10.0,  -0.1]*"),
-        (0.0, 0.1, " +2.5 [ +0.0, +10.0] "),
-    ],
-)
-def test_a_difference_is_marked_where_its_interval_excludes_0(low, high, text):
-    assert difference(Paired(0.025, Interval(low, high), 1, 2, 1.0)) == text
+def test_a_difference_has_the_star_that_it_is_given():
+    pair = Paired(0.025, Interval(-0.05, 0.1), 1, 2, 1.0)
+    assert difference(pair, False) == " +2.5 [ -5.0, +10.0] "
+    assert difference(pair, True) == " +2.5 [ -5.0, +10.0]*"
 
 
-def test_losses_are_where_the_interval_lies_below_0():
+def test_losses_are_those_with_a_star():
     cells = {
-        BASE: ([1, 1, 1, 1], 12),
-        SWD: ([0, 0, 0, 0], 12),  # worse
-        "confidence | swd(1) | eb(0.1)": ([1, 1, 1, 1], 12),  # the same
-        "margin | eb(0.1)": ([0, 0, 0, 0], 12),
-        "margin | swd(5) | eb(0.1)": ([1, 1, 1, 1], 12),  # better
-        "entropy | eb(0.1)": ([1, 0, 1, 1], 12),
-        "entropy | swd(5) | eb(0.1)": ([0, 1, 1, 0], 12),  # worse by chance
+        BASE: (12 * [1], 12),
+        SWD: (12 * [0], 12),  # worse
+        "confidence | swd(1) | eb(0.1)": (12 * [1], 12),  # the same
+        "margin | eb(0.1)": (12 * [0], 12),
+        "margin | swd(5) | eb(0.1)": (12 * [1], 12),  # better
+        "entropy | eb(0.1)": (12 * [1], 12),
+        "entropy | swd(5) | eb(0.1)": (5 * [0] + 7 * [1], 12),  # its interval lies below 0
     }
-    ((loss, pair),) = table_of(cells).losses()
+    table = table_of(cells)
+    ((loss, pair),) = table.losses()
     assert loss.trial.rule == SWD
     assert pair.interval == (-1, -1)
+    unsure = next(gain for each, gain in table.compared if "entropy" in each.trial.rule)
+    assert unsure.interval.high < 0
+    assert unsure.p == 0.0625
+    assert len(table.stars) == 2
     assert table_of({BASE: ([1], 12)}).losses() == []
+
+
+def test_a_star_is_corrected_for_all_comparisons_of_the_tables():
+    gain = {BASE: (12 * [0], 12), SWD: (6 * [0] + 6 * [1], 12)}  # p 0.031
+    other = {"margin | eb(0.1)": (12 * [0], 12), "margin | swd(5) | eb(0.1)": (12 * [0], 12)}
+    assert [len(table_of(cells).stars) for cells in (gain, gain | other)] == [1, 0]
 
 
 # At equal cost

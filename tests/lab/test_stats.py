@@ -10,7 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unmask.errors import RequestError
-from unmask.lab.stats import Interval, bootstrap_mean, holm, mcnemar, paired, wilson
+from unmask.lab.stats import (
+    Interval,
+    bootstrap_mean,
+    holm,
+    mcnemar,
+    paired,
+    star_rule,
+    starred,
+    wilson,
+)
 
 outcomes = st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=60)
 
@@ -244,3 +253,12 @@ def test_a_real_difference_is_found():
         first, second = (rng.random(200) < 0.5).tolist(), (rng.random(200) < 0.7).tolist()
         found += paired(first, second, samples=1000, seed=seed).interval.low > 0
     assert found > 40
+
+
+def test_stars_need_a_corrected_p_below_5_percent():
+    assert starred([0.049]) == [True]
+    assert starred([0.05]) == [False]
+    assert starred([0.03, 0.02]) == [True, True]
+    assert starred([0.03, 0.02, 0.9]) == [False, False, False]
+    assert starred([]) == []
+    assert "for all 3 comparisons" in star_rule(3)

@@ -1,8 +1,7 @@
-"""Selections of a best-first prefix: entropy bound, budget, factor."""
+"""Selections of a best-first prefix: entropy bound, factor."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 import pytest
@@ -10,7 +9,7 @@ import torch
 
 from tests.helpers import bits, hand_view, places, table
 from unmask import RuleError, Scores
-from unmask.rules.prefixes import Budget, EntropyBound, Factor, longest_prefix
+from unmask.rules.prefixes import EntropyBound, Factor, longest_prefix
 from unmask.rules.scores import confidence
 
 
@@ -57,29 +56,6 @@ def test_the_entropy_bound_takes_its_maximum_row_by_row():
     assert taken.tolist() == [[True, True], [True, False]]
 
 
-def test_the_budget_spends_instability_best_first():
-    view = hand_view([0.9, 0.8, 0.7], kl_prev_cur=table([0.05, 0.04, 0.02]))
-    assert chosen(Budget(0.1), view) == [0, 1]
-    assert chosen(Budget(0.2), view) == [0, 1, 2]
-
-
-def test_the_budget_takes_at_least_one():
-    view = hand_view([0.9, 0.8], kl_prev_cur=table([5.0, 0.0]))
-    assert chosen(Budget(0.1), view) == [0]
-
-
-def test_the_budget_knows_both_directions():
-    view = hand_view([0.9, 0.8], kl_prev_cur=table([0.0, 9.0]), kl_cur_prev=table([0.0, 0.0]))
-    assert chosen(Budget(0.1), view) == [0]
-    assert chosen(Budget(0.1, kl="cur_prev"), view) == [0, 1]
-
-
-@pytest.mark.parametrize("delta", [0.1, 1e300, math.inf])
-def test_the_budget_takes_a_position_without_history_only_as_the_first(delta):
-    view = hand_view([0.9, 0.8, 0.7], seen=bits([1, 0, 1]))
-    assert chosen(Budget(delta), view) == [0]
-
-
 def test_factor_takes_the_longest_prefix_within_its_bound():
     view = hand_view([0.9, 0.8, 0.5])  # (n + 1)(1 - S): 0.2, 0.6, 2.0
     assert chosen(Factor(1.0), view) == [0, 1]
@@ -113,7 +89,6 @@ def test_factor_drop_leaves_one_out_when_all_pass():
     ("make", "message"),
     [
         (lambda: EntropyBound(-0.1), "gamma must be >= 0, got -0.1"),
-        (lambda: Budget(-1), "delta must be >= 0, got -1"),
         (lambda: Factor(0), "f must be > 0, got 0"),
     ],
 )

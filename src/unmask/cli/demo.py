@@ -157,28 +157,32 @@ def _print_ability(summaries: list[Summary]) -> None:
 
 def _print_table(table: LamTable, paint: Painter) -> None:
     from unmask.lab.lam_table import difference
-    from unmask.lab.report.rule_parts import parts_of
+    from unmask.lab.stats import star_rule
 
     first = table.summaries[0]
     print(
         f"{first.count} held-out problems, {first.trial.length} tokens each. "
         "Accuracy % @ forwards (NFE), tokens of the answer\nper forward, and the difference to "
-        "lam 0 in points with its paired 95% interval (* excludes 0):\n"
+        "lam 0 in points with its paired 95% interval.\n"
+        f"* {star_rule(len(table.compared))}:\n"
     )
     for line in table.lines():
         print(paint(line, "bold") if ", EOS " in line else line)
     losses = table.losses()
-    compared = sum(1 for each in table.usual if parts_of(each.trial.rule).lam)
-    count = f"{len(losses)} of {compared}" if losses else "nowhere"
-    print(f"\nWhere SWD loses (interval below 0): {count}")
+    count = f"{len(losses)} of {len(table.compared)}" if losses else "nowhere"
+    below = sum(gain.interval.high < 0 for _, gain in table.compared)
+    print(
+        f"\nWhere SWD loses (with a star): {count}; {below} intervals, not corrected, are below 0"
+    )
     for each, pair in losses:
         trial = each.trial
-        print(f"  {trial.rule:<44} {trial.window}, EOS {trial.eos:<9} {difference(pair)}")
+        print(f"  {trial.rule:<44} {trial.window}, EOS {trial.eos:<9} {difference(pair, True)}")
 
 
 def _print_sweep(table: LamTable, paint: Painter) -> None:
     from unmask.lab.lam_table import difference
     from unmask.lab.report.rule_parts import parts_of
+    from unmask.lab.stats import star_rule, starred
 
     print(paint("\nEB-Sampler on confidence, gamma sweep: accuracy % @ forwards", "bold"))
     swept = table.swept()
@@ -188,14 +192,16 @@ def _print_sweep(table: LamTable, paint: Painter) -> None:
     knobs = "  ".join(f"{'gamma ' + parts_of(each.trial.rule).knob:<12}" for each in swept[0][1])
     print(f"  {'':<24} {knobs.rstrip()}")
     print(paint("\nAt equal cost: SWD against the best lam 0 that spends as much or more", "bold"))
-    for each in (each for _, members in swept for each in members):
-        rival = table.at_equal_cost(each) if parts_of(each.trial.rule).lam else None
-        if rival is not None:
-            best, pair = rival
-            print(
-                f"  {each.trial.rule:<33} {_figure(each)}   "
-                f"{best.trial.rule:<26} {_figure(best)}   {difference(pair)}"
-            )
+    trials = (each for _, members in swept for each in members if parts_of(each.trial.rule).lam)
+    rivals = [(each, *rival) for each in trials if (rival := table.at_equal_cost(each))]
+    marks = starred([pair.p for *_, pair in rivals])
+    for (each, best, pair), has_star in zip(rivals, marks, strict=True):
+        print(
+            f"  {each.trial.rule:<33} {_figure(each)}   "
+            f"{best.trial.rule:<26} {_figure(best)}   {difference(pair, has_star)}"
+        )
+    if rivals:
+        print(f"  * {star_rule(len(rivals))}")
 
 
 def _figure(summary: Summary) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from unmask.cli.lab_options import add_running, add_task
+from unmask.cli.lab_options import TIMED_HELP, add_running, add_task
 from unmask.cli.options import PRESET, add_import, add_options, given_options
 from unmask.decoding.options import OPTIONS
 from unmask.rules.recipes import DEFAULT_RULE
@@ -30,6 +30,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     add_import(command)
     running = command.add_argument_group("running")
     add_running(running)
+    running.add_argument("--timed", action="store_true", help=TIMED_HELP)
     running.add_argument(
         "--trace", type=Path, metavar="DIR", help="write a trace of every example to this folder"
     )
@@ -43,7 +44,8 @@ def run(arguments: argparse.Namespace) -> int:
     from unmask.errors import LabError
     from unmask.lab.sweep.grid import sweep_of
 
-    values = {name: getattr(arguments, name) for name in ("task", "model", "preset", "limit")}
+    names = ("task", "model", "preset", "limit", "timed")
+    values = {name: getattr(arguments, name) for name in names}
     table = {name: value for name, value in values.items() if value is not None}
     table |= {"rule": DEFAULT_RULE} | given_options(arguments)
     settings = sweep_of(table, "", {}, "the options").settings

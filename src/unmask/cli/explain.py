@@ -34,11 +34,13 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     command.set_defaults(run=run)
 
 
-def add_place(command: argparse.ArgumentParser, required: bool = False) -> None:
-    """Add the options that choose a position."""
-    option = command.add_mutually_exclusive_group(required=required).add_argument
+def add_place(command: argparse.ArgumentParser) -> argparse._MutuallyExclusiveGroup:
+    """Add the options that choose a position; returns their group."""
+    group = command.add_mutually_exclusive_group()
+    option = group.add_argument
     option("--position", type=int, metavar="N", help="a position, counted from 0 with the prompt")
     option("--token", metavar="WORD", help="the first position whose final token is this word")
+    return group
 
 
 def run(arguments: argparse.Namespace) -> int:

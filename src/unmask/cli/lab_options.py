@@ -19,6 +19,11 @@ if TYPE_CHECKING:
 STORE = Path("unmask-lab.sqlite")
 MODEL_HELP = "checkpoint folder or hub id"
 PRESET_HELP = "prompt preset; 'unmask tasks TASK' lists them (default: paper, else the first)"
+TIMED_HELP = (
+    "measure time: one worker, a first batch that is not counted, and no seconds of other runs "
+    "from the store"
+)
+BATCH_SIZE, TIMED_SIZE = 8, 1
 UNSANDBOXED_HELP = "run generated code even if this machine has no sandbox"
 
 
@@ -36,7 +41,8 @@ def add_running(group: argparse._ArgumentGroup, cluster: bool = True) -> None:
     keep = f"store finished examples here and continue from them (default: {STORE})"
     option("--store", type=Path, default=STORE, metavar="FILE", help=keep)
     option("--data", type=Path, metavar="DIR", help="folder of benchmark files (default: the hub)")
-    option("--batch-size", type=int, default=8, metavar="N", help="rows per batch (default: 8)")
+    rows = f"rows per batch (default: {BATCH_SIZE}; {TIMED_SIZE} if timed)"
+    option("--batch-size", type=int, metavar="N", help=rows)
     workers = "processes; on a CPU, one per core is fastest (default: 1; with --ray one per device)"
     option("--workers", type=int, metavar="N", help=workers)
     devices = "start a worker on each of these devices (default: cuda if there is one, else cpu)"
@@ -50,8 +56,8 @@ def add_running(group: argparse._ArgumentGroup, cluster: bool = True) -> None:
         )  # fmt: skip
 
 
-def options_of(arguments: argparse.Namespace) -> RunOptions:
-    """The options of a run, checked."""
+def options_of(arguments: argparse.Namespace, timed: bool = False) -> RunOptions:
+    """The options of a run, checked; a timed run has another batch size where none is given."""
     from unmask.lab.sweep.run_options import RunOptions
 
     for name in ("batch_size", "workers"):
@@ -68,7 +74,7 @@ def options_of(arguments: argparse.Namespace) -> RunOptions:
     return RunOptions(
         arguments.store,
         devices,
-        arguments.batch_size,
+        arguments.batch_size or (TIMED_SIZE if timed else BATCH_SIZE),
         arguments.data,
         getattr(arguments, "trace", None),
         cluster,

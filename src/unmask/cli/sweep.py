@@ -5,7 +5,14 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from unmask.cli.lab_options import MODEL_HELP, PRESET_HELP, add_running, options_of, progress
+from unmask.cli.lab_options import (
+    MODEL_HELP,
+    PRESET_HELP,
+    TIMED_HELP,
+    add_running,
+    options_of,
+    progress,
+)
 from unmask.cli.options import PRESET, add_import, add_options, given_lists
 from unmask.decoding.options import OPTIONS
 from unmask.embedded import NAME
@@ -39,6 +46,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     add_import(grid)
     running = command.add_argument_group("running")
     add_running(running)
+    running.add_argument("--timed", action="store_true", help=TIMED_HELP)
     running.add_argument(
         "--dry-run", action="store_true", help="print the trials and their cost, and stop"
     )
@@ -71,9 +79,10 @@ def run_settings(arguments: argparse.Namespace, settings: Any) -> int:
     from unmask.lab.sweep.run import check_graders
     from unmask.lab.sweep.run import run as run_all
     from unmask.lab.sweep.tables import efficiency_table, plain_table
+    from unmask.lab.sweep.timing import timing_of
 
-    options = options_of(arguments)
-    works = plan(settings, options.data)
+    options = options_of(arguments, timed=any(each.timed for each in settings))
+    works = plan(settings, options.data, timing_of(settings, options))
     if arguments.dry_run:
         for line in estimate(works, options.store):
             print(line)
@@ -103,4 +112,6 @@ def changes_of(arguments: argparse.Namespace) -> dict[str, Any]:
             changes[name] = [part.strip() for part in getattr(arguments, name).split(",")]
     if arguments.limit is not None:
         changes["limit"] = arguments.limit
+    if arguments.timed:
+        changes["timed"] = True
     return changes

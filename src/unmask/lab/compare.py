@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from unmask.errors import LabError
 from unmask.lab.benchmarks import benchmark
 from unmask.lab.grading import Tools
+from unmask.lab.stats import LEVEL, holm, star_rule
 from unmask.lab.summary import Comparison, Summary
 from unmask.lab.sweep.grid import Setting, spelled_out
 from unmask.lab.sweep.plan import work_of
@@ -33,9 +34,13 @@ class RuleComparison:
     def rows(self) -> list[dict[str, Any]]:
         """One row per rule: accuracy in percent, forward passes, and the difference to the first.
 
-        Intervals cover 95%. The difference is paired: the same examples under both rules.
+        Intervals cover 95%. The difference is paired: the same examples under both rules. `p` is
+        McNemar's exact p, `p_holm` the same after Holm's correction for all rules but the first.
         """
-        return [self._row(number, each) for number, each in enumerate(self.summaries)]
+        rows = [self._row(number, each) for number, each in enumerate(self.summaries)]
+        for row, p in zip(rows[1:], holm([row["p"] for row in rows[1:]]), strict=True):
+            row["p_holm"] = p
+        return rows
 
     def _row(self, number: int, summary: Summary) -> dict[str, Any]:
         low, high = summary.interval()
@@ -52,6 +57,7 @@ class RuleComparison:
             "difference_low": None,
             "difference_high": None,
             "p": None,
+            "p_holm": None,
         }
         if number:
             pair = Comparison(self.summaries[0], summary).accuracy()
@@ -79,7 +85,8 @@ class RuleComparison:
             apart, p = "", ""
             if row["difference"] is not None:
                 span = f"[{row['difference_low']:+.1f}, {row['difference_high']:+.1f}]"
-                apart, p = f"{row['difference']:+.1f} {span}", f"{row['p']:.2g}"
+                star = "*" if row["p_holm"] < LEVEL else ""
+                apart, p = f"{row['difference']:+.1f}{star} {span}", f"{row['p']:.2g}"
             accuracy = f"{row['accuracy']:.1f} [{row['low']:.1f}, {row['high']:.1f}]"
             forwards, rate = f"{row['nfe']:.1f}", f"{row['tokens_per_forward']:.2f}"
             cells.append((row["rule"], str(row["n"]), accuracy, forwards, rate, apart, p))
@@ -92,7 +99,13 @@ class RuleComparison:
             "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
             for row in cells
         )
-        return "\n".join(lines)
+        return "\n".join([*lines, *self._notes])
+
+    @property
+    def _notes(self) -> list[str]:
+        """What a star means, if anything is compared."""
+        count = len(self.summaries) - 1
+        return [f"* {star_rule(count)}"] if count else []
 
     def _repr_html_(self) -> str:
         head, *body = self._cells()
@@ -100,7 +113,8 @@ class RuleComparison:
         lines += ["".join(f"<td>{escape(text)}</td>" for text in row) for row in body]
         rows = "".join(f"<tr>{line}</tr>" for line in lines)
         trial = self.summaries[0].trial
-        caption = escape(f"{trial.task}, {trial.length} tokens, {trial.window}, EOS {trial.eos}")
+        about = f"{trial.task}, {trial.length} tokens, {trial.window}, EOS {trial.eos}"
+        caption = escape(". ".join([about, *self._notes]))
         return f"<table><caption>{caption}</caption>{rows}</table>"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from functools import cached_property
 from itertools import groupby
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,7 +16,7 @@ from unmask.lab.report.aup_curves import curves_of
 from unmask.lab.report.panels import POLICIES, panels
 from unmask.lab.report.pictures import point_of
 from unmask.lab.report.rule_parts import RuleParts, parts_of
-from unmask.lab.stats import Paired
+from unmask.lab.stats import Paired, starred
 from unmask.lab.summary import Comparison, Summary
 from unmask.lab.sweep.plan import Work
 from unmask.lab.sweep.run import run, summaries
@@ -50,6 +51,18 @@ class LamTable:
         """How a trial differs from the same at lam 0, over the same examples."""
         return Comparison(self._by_key[_key(summary, 0.0)], summary).accuracy()
 
+    @cached_property
+    def compared(self) -> list[tuple[Summary, Paired]]:
+        """The trials of the tables with SWD, each with its gain."""
+        return [(each, self.gain(each)) for each in self.usual if _parts(each).lam]
+
+    @cached_property
+    def stars(self) -> set[str]:
+        """The keys of the trials whose gain or loss has a star among all that are compared."""
+        marks = starred([gain.p for _, gain in self.compared])
+        pairs = zip(self.compared, marks, strict=True)
+        return {each.trial.key for (each, _), has_star in pairs if has_star}
+
     def lines(self) -> list[str]:
         """A table for each window and EOS policy: a line per rule, a column per lam."""
         lines = []
@@ -69,14 +82,14 @@ class LamTable:
             lam, effective = _parts(each).lam, each.rates["effective_of_sums"]
             part = f"{100 * each.accuracy():5.1f} @{each.mean('nfe'):5.1f} {effective:5.2f}"
             if lam:
-                part += f"  {difference(self.gain(each))}"
+                part += f"  {difference(self.gain(each), each.trial.key in self.stars)}"
             text += f"{part:<{_width(lam)}}"
         return text.rstrip()
 
     def losses(self) -> list[tuple[Summary, Paired]]:
-        """Where SWD is worse than lam 0 by more than chance: the interval lies below 0."""
-        gains = [(each, self.gain(each)) for each in self.usual if _parts(each).lam]
-        return [(each, gain) for each, gain in gains if gain.interval.high < 0]
+        """Where SWD is worse than lam 0 by more than chance: the losses with a star."""
+        starry = (pair for pair in self.compared if pair[0].trial.key in self.stars)
+        return [(each, gain) for each, gain in starry if gain.difference < 0]
 
     def at_equal_cost(self, summary: Summary) -> tuple[Summary, Paired] | None:
         """The best lam 0 trial that spends as many forwards or more, and the gain over it.
@@ -121,10 +134,10 @@ class LamTable:
         }
 
 
-def difference(pair: Paired) -> str:
-    """A paired difference in points with its interval, marked where it excludes 0."""
+def difference(pair: Paired, has_star: bool) -> str:
+    """A paired difference in points with its interval, and a star."""
     low, high = pair.interval
-    mark = "*" if low > 0 or high < 0 else " "
+    mark = "*" if has_star else " "
     return f"{100 * pair.difference:+5.1f} [{100 * low:+5.1f}, {100 * high:+5.1f}]{mark}"
 
 

@@ -24,7 +24,29 @@ class Published:
     rule: str  # in the notation; at lam 0 without swd
     block: int | None
     accuracy: float  # percent
-    nfe: float | None
+    nfe: float | None  # as printed
+    length: int
+    remark: str = ""
+
+    @property
+    def misprint(self) -> str:
+        """Why the printed NFE cannot be right, or nothing."""
+        if self.nfe in (None, self.length) or not self.rule.endswith("| top(1)"):
+            return ""
+        return (
+            f"The printed NFE {self.nfe:g} is a misprint: one token per forward takes "
+            f"{self.length} forwards."
+        )
+
+    @property
+    def forwards(self) -> float | None:
+        """The NFE, unless it is a misprint."""
+        return None if self.misprint else self.nfe
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What a reader of the figure must know."""
+        return tuple(text for text in (self.remark, self.misprint) if text)
 
 
 @cache
@@ -46,6 +68,8 @@ def published() -> tuple[Published, ...]:
     history = paper["llada_history_aware"]
     figures += _figures("llada-history", LLADA, None, history["full"])
     figures += _figures("llada-history", LLADA, 32, history["block32"])
+    figures += _efficiency_figures()
+    figures += [Published(**each) for each in paper["remarks"]]
     return tuple(figures)
 
 
@@ -53,6 +77,14 @@ def efficiency() -> list[dict[str, Any]]:
     """The paper's efficiency table: LLaDA on HumanEval."""
     rows: list[dict[str, Any]] = _paper()["efficiency_llada_humaneval"]
     return rows
+
+
+def printed_averages() -> dict[tuple[str, str, int | None], float]:
+    """Averages that the paper prints wrongly, by model, rule and block."""
+    return {
+        (each["model"], each["rule"], each["block"]): each["average"]
+        for each in _paper()["misprinted_averages"]
+    }
 
 
 def inconsistencies() -> list[str]:
@@ -68,8 +100,23 @@ def _figures(
         for task in TASKS:
             figure = row[task]
             yield Published(
-                table, model, task, rule_of(row), block, figure["acc"], figure.get("nfe")
+                table,
+                model,
+                task,
+                rule_of(row),
+                block,
+                figure["acc"],
+                figure.get("nfe"),
+                LENGTHS[task],
             )
+
+
+def _efficiency_figures() -> Iterator[Published]:
+    for row in efficiency():
+        rule = rule_of({**row, "lambda": 5 if row["strategy"] == "swd" else 0})
+        yield Published(
+            "efficiency", LLADA, "humaneval", rule, None, row["acc"], row["nfe"], row["length"]
+        )
 
 
 def rule_of(row: dict[str, Any]) -> str:

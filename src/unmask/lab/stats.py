@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from unmask.errors import RequestError
 
 Array: TypeAlias = NDArray[np.float64]
+LEVEL = 0.05  # a comparison has a star if Holm's corrected p is below it
 
 
 class Interval(NamedTuple):
@@ -129,6 +130,21 @@ def holm(ps: Sequence[float]) -> list[float]:
         most = max(most, min(1.0, (len(ps) - place) * ps[i]))
         corrected[i] = most
     return corrected
+
+
+def starred(ps: Sequence[float]) -> list[bool]:
+    """Which of several comparisons have a star: Holm's corrected p is below 0.05.
+
+    The same rule holds for every table. Without any effect, the chance of a single star among all
+    comparisons is below 0.05.
+    """
+    return [p < LEVEL for p in holm(ps)]
+
+
+def star_rule(count: int) -> str:
+    """What a star means in a table with `count` comparisons."""
+    of = "the one comparison" if count == 1 else f"all {count} comparisons"
+    return f"McNemar's exact p is below {LEVEL:g} after Holm's correction for {of}"
 
 
 def _wilson_low(successes: int, trials: int, z: float) -> float:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from torch import Tensor
 
 from unmask.errors import RuleError
-from unmask.rules.view import EVERYTHING, Needs, Scores, View
+from unmask.rules.view import EVERYTHING, KL, Needs, Scores, View
 from unmask.rules.words import ordinal
 
 if TYPE_CHECKING:
@@ -55,7 +55,8 @@ class Standing:
     complete: bool  # False where positions without a history could not be selected
     gauge: Mapping[str, float]  # the numbers of the selection's `gauge`
     step: int  # how many steps of the same block came before this one
-    moved: float = math.nan  # the newest KL(current || previous), NaN where the trace has none
+    instability: float = math.nan  # the newest D, NaN where there is no history
+    kl: KL = "prev_cur"  # the direction of that D
 
     @property
     def taken(self) -> bool:
@@ -71,6 +72,10 @@ class Standing:
     def place(self) -> str:
         """The rank in words."""
         return ordinal(self.rank) + ("" if self.complete else " of those with a history")
+
+    def moved(self, kl: KL) -> float:
+        """The newest D in this direction, NaN where the trace has none."""
+        return self.instability if kl == self.kl else math.nan
 
     def level(self, name: str) -> float:
         """A number of the selection's `gauge`, NaN where the trace has none."""

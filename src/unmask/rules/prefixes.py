@@ -13,8 +13,8 @@ from unmask.errors import require
 from unmask.rules.part import Standing
 from unmask.rules.registry import notation, register, show
 from unmask.rules.select import best_first
-from unmask.rules.view import KL, Needs, Scores, View
-from unmask.rules.words import KL_WORDS, beside, number
+from unmask.rules.view import Needs, Scores, View
+from unmask.rules.words import beside, number
 
 _LAST = {
     "fair": "",
@@ -32,7 +32,7 @@ def longest_prefix(within: Tensor, order: Tensor, candidates: Tensor) -> Tensor:
 
 
 def _gauge(
-    part: EntropyBound | Budget | Factor, view: View, scores: Scores, chosen: Tensor
+    part: EntropyBound | Factor, view: View, scores: Scores, chosen: Tensor
 ) -> dict[str, Tensor]:
     """The cost of the chosen prefix (`spent`), and with one position more (`next`): [B] each.
 
@@ -49,22 +49,6 @@ def _gauge(
 def _best_went(at: Standing) -> str:
     count = len(at.selected)
     return "only the best one went" if count == 1 else f"the {count} best went"
-
-
-def _why_prefix(name: str, at: Standing, limit: float, cost: str) -> str:
-    """Why a best-first prefix holds a position or not: what it cost, and with one more."""
-    following, count = at.level("next"), len(at.selected)
-    more = f"one more would have made it {beside(following, limit)}, over {number(limit)} nats"
-    if math.isnan(following):
-        more = "the next one has an infinite or unknown cost"
-    if not at.taken:
-        return f"{name} stopped before it: {_best_went(at)}, {more}, and in line it was {at.place}"
-    if count == len(at.ranks):
-        more = "no other candidate was left"
-    if count == 1:
-        return f"under {name} the best one always goes, and it was that; {more}"
-    spent = f"{cost} {beside(at.level('spent'), limit)} of {number(limit)} nats"
-    return f"under {name} {_best_went(at)}, and it was {at.place}; {spent}, and {more}"
 
 
 @register(
@@ -93,8 +77,20 @@ class EntropyBound:
         )
 
     def why(self, at: Standing) -> str:
-        cost = "their entropies without the largest add up to"
-        return _why_prefix(notation(self), at, self.gamma, cost)
+        name, limit, count = notation(self), number(self.gamma), len(at.selected)
+        following = beside(at.level("next"), self.gamma)
+        more = f"one more would have made it {following}, over {limit} nats"
+        if not at.taken:
+            return (
+                f"{name} stopped before it: {_best_went(at)}, {more}, and in line it was {at.place}"
+            )
+        if count == len(at.ranks):
+            more = "no other candidate was left"
+        if count == 1:
+            return f"under {name} the best one always goes, and it was that; {more}"
+        spent = beside(at.level("spent"), self.gamma)
+        cost = f"their entropies without the largest add up to {spent} of {limit} nats"
+        return f"under {name} {_best_went(at)}, and it was {at.place}; {cost}, and {more}"
 
     def __call__(self, view: View, scores: Scores) -> Tensor:
         order = best_first(scores.key, view.masked)  # [B, W]
@@ -103,48 +99,6 @@ class EntropyBound:
     def _cost(self, view: View, scores: Scores, order: Tensor) -> Tensor:
         h = view.raw_entropy.gather(-1, order)  # [B, W], in that order
         return h.cumsum(-1) - h.cummax(-1).values
-
-
-@register(
-    "select", "budget", "longest best-first prefix with sum(D) <= delta", "Sec. 3, Lagrangian"
-)
-@dataclass(frozen=True)
-class Budget:
-    """The paper's constrained problem: the most utility for a total instability of delta nats.
-
-    Takes positions best first until the budget is spent, at least one. A position without history
-    has an unknown D, so it is taken only as the first.
-    """
-
-    delta: float = 0.1
-    kl: KL = "prev_cur"
-
-    gauge = _gauge
-
-    def __post_init__(self) -> None:
-        require(self.delta >= 0, f"budget: delta must be >= 0, got {self.delta}")
-
-    def describe(self) -> str:
-        return (
-            f"Commit the longest best-first run of positions whose D = {KL_WORDS[self.kl]} adds up "
-            f"to at most {show(self.delta)} nats; at least one."
-        )
-
-    def why(self, at: Standing) -> str:
-        return _why_prefix(notation(self), at, self.delta, "their D add up to")
-
-    @property
-    def needs(self) -> Needs:
-        return Needs(kl=frozenset({self.kl}))
-
-    def __call__(self, view: View, scores: Scores) -> Tensor:
-        order = best_first(scores.key, view.masked)
-        within = (self._cost(view, scores, order) <= self.delta) & view.seen.gather(-1, order)
-        return longest_prefix(within, order, view.masked)
-
-    def _cost(self, view: View, scores: Scores, order: Tensor) -> Tensor:
-        moved = torch.where(view.seen, view.instability(self.kl), torch.inf)
-        return moved.gather(-1, order).cumsum(-1)
 
 
 @register("select", "factor", "most n with (n + 1)(1 - S_(n)) < f", "Fast-dLLM's factor rule")

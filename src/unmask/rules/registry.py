@@ -23,6 +23,7 @@ BUILT_IN = (
     "modulators",
     "select",
     "prefixes",
+    "budget",
     "schedules",
     "limits",
     "revoke",

@@ -164,7 +164,8 @@ class Klass:
             cause = early if gated else "no candidate was sure and calm"
             return f"under {name} {cause}, so only the best one went, and this was {which}"
         sign, passed = ">" if self.test == "gt" else ">=", "passed" if at.taken else "did not pass"
-        newest = "" if math.isnan(at.moved) else f" (the newest: {number(at.moved)})"
+        moved = at.moved("cur_prev")
+        newest = "" if math.isnan(moved) else f" (the newest: {number(moved)})"
         return (
             f"under {name} it {passed} score {sign} {number(self.conf)} (it had "
             f"{beside(at.score, self.conf)}) and the last {self.n} KL(current || previous) < "

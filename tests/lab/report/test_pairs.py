@@ -116,11 +116,49 @@ def test_a_baseline_that_was_not_run_is_named():
         ("0000000000", "1111111110", "gain"),
         ("1111111111", "0000000001", "loss"),
         ("1100000000", "1010000000", ""),
+        ("0000000000", "1111100000", ""),  # its interval excludes 0, but p is 0.0625
     ],
 )
-def test_a_gain_or_loss_is_an_interval_without_0(first, second, tone):
+def test_a_gain_or_loss_is_a_corrected_p_below_5_percent(first, second, tone):
     pair = only(compare([summary(first, rule=BASE), summary(second, rule=SWD)]).made)
     assert pair.tone == tone
+
+
+def test_a_star_is_harder_to_earn_among_more_comparisons():
+    gain = summary("0" * 4 + "1" * 6, rule=SWD)  # p 0.031
+    alone = compare([summary("0" * 10, rule=BASE), gain])
+    other = [
+        summary("0" * 10, rule="margin | eb(0.1)"),
+        summary("0" * 10, rule="margin | swd(5) | eb(0.1)"),
+    ]
+    among = compare([summary("0" * 10, rule=BASE), gain, *other])
+    assert (alone.made[gain.trial.key].tone, among.made[gain.trial.key].tone) == ("gain", "")
+    assert alone.stars == (
+        "McNemar's exact p is below 0.05 after Holm's correction for the one comparison of this "
+        "report"
+    )
+    assert "for all 2 comparisons" in among.stars
+
+
+def test_baselines_of_a_full_window_are_compared_between_eos_policies():
+    kept = summary("0" * 10, rule=BASE)
+    others = [summary("1" * 10, rule=BASE, eos=eos) for eos in ("suppress", "last")]
+    swd = [summary("1" * 10, rule=SWD), summary("1" * 10, rule=SWD, eos="suppress")]
+    in_blocks = [summary("1" * 10, rule=BASE, block=16, eos=eos) for eos in ("keep", "suppress")]
+    found = compare([kept, *others, *swd, *in_blocks])
+    assert [(pair.first, pair.second) for pair in found.eos.values()] == [
+        (kept, other) for other in others
+    ]
+    assert (len(found.made), found.count) == (2, 4)
+    ps = [pair.acc.p for pair in (*found.made.values(), *found.eos.values())]
+    assert [pair.holm for pair in (*found.made.values(), *found.eos.values())] == holm(ps)
+
+
+def test_policies_over_other_examples_are_refused():
+    kept, other = summary("111", rule=BASE), summary("11", rule=BASE, eos="last")
+    found = compare([kept, other])
+    assert not found.eos
+    assert found.eos_refused[other.trial.key].startswith("1 examples, such as 002")
 
 
 def test_p_is_corrected_over_all_comparisons():

@@ -58,3 +58,35 @@ def test_names_are_numbered_so_that_none_is_taken_twice():
     found = [summary("10", rule=rule, task=task) for rule in rules for task in ("a!", "a?", "Ä")]
     names = [plot.picture.name for plot in plots(findings_of(found))]
     assert names == ["speed-a-01", "speed-a-02", "speed-task-03"]
+
+
+def facets_of(found):
+    (lam,) = [plot for plot in plots(findings_of(found)) if plot.picture.name.startswith("lam")]
+    return lam, lam.draw.args[0]
+
+
+def test_the_windows_of_a_setting_share_a_figure_of_lam():
+    rules = [f"confidence | swd({lam}) | eb(0.1)" for lam in (0, 1, 30)]
+    found = [summary("1100", rule=rule, block=block) for rule in rules for block in (None, 16)]
+    lam, facets = facets_of(found)
+    assert [facet.title for facet in facets] == [
+        "words, 32 tokens, full window",
+        "words, 32 tokens, blocks of 16",
+    ]
+    assert [facet.knobs for facet in facets] == [("0", "1", "30")] * 2
+    assert lam.picture.caption == "Accuracy over lam, embedded, EB-Sampler"
+    assert lam.draw.keywords == {"across": 2}
+    _, alone = facets_of(found[::2])
+    assert [facet.title for facet in alone] == ["words, 32 tokens"]
+
+
+def test_the_papers_curve_stands_beside_ours_in_the_figure_of_lam():
+    usual = {"model": "GSAI-ML/LLaDA-8B-Instruct", "preset": "paper", "task": "humaneval"}
+    rules = [f"confidence | swd({lam}) | eb(0.1)" for lam in (0, 1.5, 5, 30)]
+    _, (facet,) = facets_of([summary("1100", rule=rule, length=256, **usual) for rule in rules])
+    ours, theirs = facet.curves
+    assert (theirs.label, theirs.baseline) == ("the paper: confidence | eb(0.1)", True)
+    points = [(point.knob, round(100 * point.accuracy, 1)) for point in theirs.points]
+    assert points == [("0", 28.0), ("1.5", 32.9), ("5", 36.0)]
+    assert [point.knob for point in ours.points] == ["0", "1.5", "5", "30"]
+    assert facet.knobs == ("0", "1.5", "5", "30")

@@ -10,17 +10,15 @@ from itertools import groupby, pairwise
 import pytest
 
 from tests.lab.makers import trial
-from tests.lab.page_reader import Reader
+from tests.lab.page_reader import Reader, read_page
 from tests.lab.stores import fill, findings_of, rich, rows_of, solved, summary
-from unmask.lab.paper import inconsistencies
 from unmask.lab.report import report_of, write_report
 from unmask.lab.report.gather import gather
 from unmask.lab.report.markdown import markdown
-from unmask.lab.report.page import page
 from unmask.lab.summary import Comparison, Summary
 
 BASE, SWD = "confidence | eb(0.1)", "confidence | swd(5) | eb(0.1)"
-WORSE, BETTER = "1111100000", "1111111111"
+WORSE, BETTER = "1000000000", "1111111111"
 
 
 def small(**changes):
@@ -35,10 +33,6 @@ def small(**changes):
 
 def summaries(trials):
     return [Summary.of(each, rows_of(outcomes)) for each, outcomes in trials.items()]
-
-
-def read_page(found, baseline=None):
-    return Reader(page(report_of(findings_of(found, baseline), []), {}))
 
 
 def read_markdown(found, baseline=None):
@@ -93,14 +87,14 @@ def test_a_cell_of_the_page_has_accuracy_interval_and_difference():
     low, high = (100 * end for end in summary(WORSE).interval())
     pair = Comparison(summary(WORSE), summary(BETTER)).accuracy()
     ends = [f"{100 * end:+.1f}" for end in pair.interval]
-    assert table.rows[0][4:6] == [f"50.0 [{low:.1f}, {high:.1f}]", "16.0"]
+    assert table.rows[0][4:6] == [f"10.0 [{low:.1f}, {high:.1f}]", "16.0"]
     assert table.rows[1][0] == SWD
     assert table.rows[1][4:] == [
         "100.0 [72.2, 100.0]",
         "8.0",
-        f"▲ +50.0* [{ends[0]}, {ends[1]}] p {pair.p:.3f}",
+        f"▲ +90.0* [{ends[0]}, {ends[1]}] p {pair.p:.3f}",
     ]
-    assert table.rows[1][3].startswith("▼ -50.0*")
+    assert table.rows[1][3].startswith("▼ -90.0*")
 
 
 def test_the_compatible_verdict_has_a_column_where_it_differs():
@@ -135,10 +129,10 @@ def test_gains_and_losses_are_two_lists_of_one_form():
     assert [row[0] for row in helps.rows] == [f"{SWD} words, 32 tokens, full window"]
     assert [row[0] for row in loses.rows] == [f"{SWD} code, 32 tokens, full window"]
     assert helps.rows[0][1:] == [
-        "▲ +50.0* [+20.0, +80.0]",
-        "50.0 → 100.0",
-        "p 0.062 Holm 0.125",
-        "5 : 0",
+        "▲ +90.0* [+70.0, +100.0]",
+        "10.0 → 100.0",
+        "p 0.004 Holm 0.008",
+        "9 : 0",
         "16.0 → 8.0",
     ]
     assert (3, "Where SWD loses (1 of 2)") in seen.headings
@@ -148,14 +142,22 @@ def test_nothing_lost_is_said_as_loudly():
     trials = {each: rows for each, rows in small().items() if each.task == "words"}
     seen = read_page(summaries(trials))
     assert (3, "Where SWD loses (0 of 1)") in seen.headings
-    assert "Nowhere: no interval lies below 0." in seen.text
+    assert "Nowhere: no comparison has a star." in seen.text
 
 
 def test_the_number_of_comparisons_and_their_correction_are_said():
     text = " ".join(read_page(summaries(small())).text.split())
-    assert "not corrected for the number of comparisons" in text
-    assert "Holm's correction" in text
-    assert "0 of the gains and 0 of the losses keep p < 0.05" in text
+    rule = "McNemar's exact p is below 0.05 after Holm's correction for all 2 comparisons of this"
+    assert f"A star means: {rule} report." in text
+    assert f"* {rule} report. The intervals are not corrected." in text  # under the table
+    assert "2 of 2 exclude 0" in text
+
+
+def test_an_interval_without_0_is_no_star():
+    found = [summary("1111100000", rule=BASE), summary("1" * 10, rule=SWD)]  # p 0.0625
+    seen = read_page(found)
+    assert seen.table("EB-Sampler").rows[1][-1] == "+50.0 [+20.0, +80.0] p 0.062"
+    assert (3, "Where SWD helps (0 of 1)") in seen.headings
 
 
 def test_every_counter_of_a_trial_is_in_its_table():
@@ -201,49 +203,23 @@ def test_a_full_window_shows_the_baseline_with_eos_suppressed():
     rows = seen.table("EB-Sampler").rows
     assert rows[-1][0] == f"{BASE} EOS suppressed, compared with EOS kept"
     assert rows[-1][4].startswith("100.0")
-    assert rows[-1][6].startswith("▲ +50.0*")
-    assert "No trial of this setting suppresses EOS" not in seen.text
+    assert rows[-1][6].startswith("▲ +90.0*")
+    assert "No trial of this setting ranks EOS last." in seen.text
+    trials[trial(rule=BASE, eos="last")] = solved(WORSE)
+    seen = read_page(summaries(trials))
+    rows = seen.table("EB-Sampler").rows
+    assert rows[-1][0] == f"{BASE} EOS last, compared with EOS kept"
+    assert rows[-1][6].startswith("+0.0")
+    assert "No trial of this setting" not in seen.text
 
 
 def test_a_full_window_without_eos_suppressed_carries_a_warning():
-    assert "No trial of this setting suppresses EOS" in read_page(summaries(small())).text
-    blocks = summaries(small(block=16))
-    assert "No trial of this setting suppresses EOS" not in read_page(blocks).text
-
-
-# The paper
-
-
-def test_the_papers_figures_stand_beside_ours():
-    usual = {"model": "GSAI-ML/LLaDA-8B-Instruct", "preset": "paper", "length": 512}
-    found = [summary(WORSE, rule=rule, task="math500", **usual) for rule in (BASE, SWD)]
-    seen = read_page(found)
-    table = seen.table("EB-Sampler (paper: table1, llada-history)")
-    assert table.head[1][-2:] == ["paper acc", "paper NFE"]
-    assert [row[-2:] for row in table.rows] == [
-        ["19.6", "226.6"],
-        ["26.2 but 36.0 in llada-history", "205.7"],
-    ]
-    assert "the paper's llada-8b-instruct, to judge by its name" in seen.text
     assert (
-        "The paper used all examples (humaneval 164, mbpp 500, gsm8k 1319, math500 500)"
-        in seen.text
+        "No trial of this setting suppresses EOS or ranks EOS last."
+        in read_page(summaries(small())).text
     )
-    assert (2, "Contradictions in the paper") in seen.headings
-    assert all(text in seen.text for text in inconsistencies())
-
-
-def test_another_protocol_says_why_the_paper_is_not_shown():
-    usual = {"model": "GSAI-ML/LLaDA-8B-Instruct", "preset": "paper", "length": 512}
-    seen = read_page([summary(WORSE, rule=BASE, task="math500", eos="suppress", **usual)])
-    assert "The paper's figures are not shown: the paper's eos is keep, ours suppress." in seen.text
-
-
-def test_the_embedded_model_has_no_published_counterpart():
-    seen = read_page(summaries(small()))
-    assert "unmask's own small model; the paper has no figures for it" in seen.text
-    assert "paper acc" not in seen.text
-    assert not any(text in seen.text for text in inconsistencies())
+    blocks = summaries(small(block=16))
+    assert "No trial of this setting" not in read_page(blocks).text
 
 
 # Form
@@ -301,7 +277,7 @@ def test_every_plot_has_a_text_for_who_does_not_see_it(written):
     assert len(plots) == len(list((written / "one").glob("*.svg")))
     ids = {attributes.get("id") for _, attributes in seen.tags}
     assert all(plot["role"] == "img" and plot["aria-labelledby"] in ids for plot in plots)
-    assert "lam 5: 50.0 to 100.0%" in seen.text
+    assert "lam 5: 10.0 to 100.0%" in seen.text
 
 
 def test_light_and_dark_follow_the_reader(written):

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from unmask.decoding.options import OPTIONS, DecodingOptions
 from unmask.errors import UnmaskError
-from unmask.lab.paper import published
+from unmask.lab.paper import LENGTHS, published
+from unmask.lab.report.rule_parts import parts_of
 from unmask.lab.sweep.grid import named_sweeps, read_sweep, spelled_out, sweep_of
 from unmask.rules.rule import Rule
 
@@ -150,16 +153,79 @@ def test_the_demo_compares_108_rules_and_sweeps_gamma():
         ("dream-lambda", ["paper-lambda-dream"]),
         ("dream-block32", ["paper-block32-dream"]),
         ("llada-history", ["paper-history"]),
+        ("efficiency", ["paper-efficiency"]),
+        ("a remark on Dream", ["paper-gamma-dream"]),
     ],
 )
 def test_the_named_sweeps_hold_every_row_of_the_papers_tables(table, sweeps):
     ours = {
-        (s.task, s.options.rule, None if s.options.block == "full" else s.options.block)
+        (
+            s.task,
+            s.options.rule,
+            None if s.options.block == "full" else s.options.block,
+            s.options.length or LENGTHS[s.task],
+        )
         for name in sweeps
         for s in read_sweep(name, {}).settings
+        if s.options.eos is None
     }
-    theirs = {(p.task, str(Rule.parse(p.rule)), p.block) for p in published() if p.table == table}
+    theirs = {
+        (p.task, str(Rule.parse(p.rule)), p.block, p.length)
+        for p in published()
+        if p.table == table
+    }
+    assert theirs
     assert theirs <= ours
+
+
+def test_every_table_of_the_paper_has_a_sweep():
+    tables = {read_sweep(name, {}).table for name in named_sweeps()}
+    assert {p.table for p in published()} - tables == {"a remark on Dream"}  # in paper-gamma-dream
+
+
+def test_every_sweep_of_a_full_window_has_its_baselines_under_other_eos_policies():
+    for name in named_sweeps():
+        if not name.startswith("paper-"):
+            continue
+        settings = read_sweep(name, {}).settings
+        bases = [
+            each
+            for each in settings
+            if each.options.block == "full" and "swd" not in each.options.rule
+        ]
+        assert bases or "block32" in name
+        for base in (each for each in bases if each.options.eos is None):
+            for eos in ("suppress", "last"):
+                assert replace(base, options=replace(base.options, eos=eos)) in settings, name
+        kept = {each.options.rule for each in bases if each.options.eos is None}
+        assert {each.options.rule for each in bases} == kept
+
+
+def test_the_figure_of_lam_has_one_range_for_both_windows():
+    settings = [e for e in read_sweep("paper-lambda-figure", {}).settings if e.options.eos is None]
+    rules = {
+        block: [each.options.rule for each in settings if each.options.block == block]
+        for block in ("full", 32)
+    }
+    assert rules["full"] == rules[32]
+    lams = [parts_of(rule).lam for rule in rules[32] if rule.startswith("confidence")]
+    assert lams == sorted(lams)
+    assert (lams[0], lams[-1] > 30, len(lams)) == (0, True, 10)  # beyond the paper's largest
+
+
+def test_dreams_gamma_curves_are_those_of_lam_30():
+    curves = {
+        name: [
+            parts_of(each.options.rule)
+            for each in read_sweep(name, {}).settings
+            if each.task == "gsm8k" and each.options.eos is None
+        ]
+        for name in ("paper-gamma", "paper-gamma-dream")
+    }
+    lams = [{parts.lam for parts in each} for each in curves.values()]
+    assert lams == [{0, 1, 5}, {0, 30}]
+    first, second = ({parts.knob for parts in each} for each in curves.values())
+    assert first == second
 
 
 def test_table_1_says_what_the_paper_says():

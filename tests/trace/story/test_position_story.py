@@ -85,6 +85,25 @@ def test_a_rule_that_looks_at_d_by_itself_is_named():
     assert "only budget(0.1) read it" in told
 
 
+def test_a_budget_says_what_fits_what_was_spent_and_what_would_be_too_much():
+    canvas = [HOLE] * 4
+    calm = said(("the", 0.9), ("a", 0.6), ("cups", 0.8), ("pens", 0.7))
+    moved = said(("the", 0.9), ("pens", 0.93), ("cups", 0.8), ("pens", 0.71))
+    trace = trace_of("confidence | budget(0.1)", calm, moved, moved, canvas=canvas)
+    assert [sorted(moment.committed) for moment in trace.moments] == [[0], [2, 3], [1]]
+    first = "under budget(0.1) no candidate fits, so only the best one went, and this was"
+    assert f"Committed at step 1: {first} it." in story(trace, 0)
+    assert f"Not committed at step 1: {first} 2nd." in story(trace, 2)
+    spent = trace.moments[1].gauge["spent"]
+    together = f"D adds up to {spent:.3g} of 0.1 nats"
+    assert f"Committed at step 2: under budget(0.1) it is one of the 2 that went; {together}." in (
+        story(trace, 3)
+    )
+    own = trace.moments[1].instability[0]
+    assert f"with its own D, {own:.3g}, that would be too much" in story(trace, 1)
+    assert "it alone went; D adds up to 0 of 0.1 nats" in story(trace, 1)
+
+
 def test_a_limit_that_forced_it_is_named():
     trace = trace_of("confidence | threshold(0.9) | floor(2)", RASH)
     assert "floor(2) required more than the 1 that threshold(0.9) chose; it was 2nd" in (

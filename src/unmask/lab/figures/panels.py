@@ -38,7 +38,9 @@ class Facet:
                     )
 
 
-def accuracy_over_knob(facets: Sequence[Facet], title: str, knob: str, *files: Path) -> None:
+def accuracy_over_knob(
+    facets: Sequence[Facet], title: str, knob: str, *files: Path, across: int | None = None
+) -> None:
     """Plot lines with intervals over the values of a knob, at equal distances.
 
     Args:
@@ -46,8 +48,9 @@ def accuracy_over_knob(facets: Sequence[Facet], title: str, knob: str, *files: P
         title: the text above all panels.
         knob: the name of the axis of each panel.
         files: .svg, .png or .pdf files to write.
+        across: panels in a row (default: at most 3).
     """
-    _draw(facets, (title, knob), files, _lines)
+    _draw(facets, (title, knob), files, _lines, across)
 
 
 def accuracy_bars(facets: Sequence[Facet], title: str, knob: str, *files: Path) -> None:
@@ -56,11 +59,16 @@ def accuracy_bars(facets: Sequence[Facet], title: str, knob: str, *files: Path) 
 
 
 def _draw(
-    facets: Sequence[Facet], words: tuple[str, str], files: Sequence[Path], draw: Any
+    facets: Sequence[Facet],
+    words: tuple[str, str],
+    files: Sequence[Path],
+    draw: Any,
+    across: int | None = None,
 ) -> None:
     title, knob = words
     named = {curve.label: curve for facet in facets for curve in facet.curves}
-    across = len(facets) if len(facets) <= 3 else 2 if len(facets) == 4 else 3
+    if across is None:
+        across = len(facets) if len(facets) <= 3 else 2 if len(facets) == 4 else 3
     down = math.ceil(len(facets) / max(across, 1))
     with sheet(files, len(named), max(6.0, WIDTH * across), HEIGHT * down + 0.9) as figure:
         looks = dict(zip(named, styles(list(named.values())), strict=True))

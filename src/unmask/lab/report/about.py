@@ -18,7 +18,7 @@ READING = (
     "EOS is the share of end tokens among the written tokens. Cut off is the share of examples "
     "that did not end within their length.",
     "A difference is paired over the same examples, in points, with its 95% bootstrap interval "
-    "and the exact p of McNemar's test. A star marks an interval that excludes 0.",
+    "and the exact p of McNemar's test.",
 )
 WHOSE = {
     "embedded": "unmask's own small model; the paper has no figures for it",
@@ -42,7 +42,9 @@ def about(findings: Findings) -> Section:
     if incomplete:
         note = Text("The report uses the examples that they have so far.")
         blocks.append(Section("Incomplete trials", (note, Items(tuple(incomplete)))))
-    blocks.append(Section("How to read the figures", (Items(READING),)))
+    compared = findings.comparisons
+    stars = (f"A star means: {compared.stars}.",) if compared.count else ()
+    blocks.append(Section("How to read the figures", (Items((*READING, *stars)),)))
     return Section("What was run", tuple(blocks))
 
 

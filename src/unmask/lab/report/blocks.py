@@ -43,6 +43,23 @@ class ReportTable:
         assert all(len(row) == len(self.columns) for row in self.rows), self.caption
 
 
+class Notes:
+    """The footnotes of a table, each printed once."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+
+    def mark(self, text: str) -> str:
+        """The mark of a footnote, such as (1)."""
+        if text not in self.texts:
+            self.texts.append(text)
+        return f"({self.texts.index(text) + 1})"
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        return tuple(f"{self.mark(text)} {text}" for text in self.texts)
+
+
 @dataclass(frozen=True)
 class Text:
     """A paragraph."""

@@ -11,7 +11,7 @@ from unmask.lab.report.aup_curves import Contest, contests
 from unmask.lab.report.gather import Results
 from unmask.lab.report.pairs import Comparisons, compare
 from unmask.lab.report.panels import Exam, TrialSetting, exams_of, settings_of
-from unmask.lab.report.paper_columns import counterpart_of, figures
+from unmask.lab.report.paper_columns import counterpart_of, figures, readings
 from unmask.lab.summary import Summary
 from unmask.lab.sweep.trial import Trial
 
@@ -105,8 +105,14 @@ class Findings:
             ],
             "trials": [self._trial_record(each) for each in self.summaries],
             "comparisons": [pair.record() for pair in self.comparisons.made.values()],
+            "eos_comparisons": [pair.record() for pair in self.comparisons.eos.values()],
+            "stars": self.comparisons.stars,
             "not_compared": [
-                {"trial": key, "reason": reason} for key, reason in self.comparisons.refused.items()
+                {"trial": key, "reason": reason}
+                for key, reason in (
+                    *self.comparisons.refused.items(),
+                    *self.comparisons.eos_refused.items(),
+                )
             ],
             "aup": [scored.record() for contest in self.contests for scored in contest.scored],
             "aup_left_out": [text for contest in self.contests for text in contest.left_out],
@@ -115,7 +121,12 @@ class Findings:
 
     def _trial_record(self, summary: Summary) -> dict[str, Any]:
         paper = [
-            {"table": each.table, "acc": each.accuracy, "nfe": each.nfe}
+            {
+                "table": each.table,
+                "acc": each.accuracy,
+                "nfe": each.nfe,
+                "remarks": [*each.remarks, *readings(summary.trial.rule)],
+            }
             for each in self.paper(summary.trial)
         ]
         return {

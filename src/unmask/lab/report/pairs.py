@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from unmask.errors import UnknownName
 from unmask.lab.report.blocks import Tone
 from unmask.lab.report.rule_parts import parts_of
-from unmask.lab.stats import Paired, holm
+from unmask.lab.stats import LEVEL, Paired, holm, star_rule
 from unmask.lab.summary import Comparison, Summary, why_not
 from unmask.rules.rule import Rule
+
+EOS_POLICIES = {
+    "suppress": "EOS suppressed",
+    "last": "EOS last",
+}  # that a baseline is repeated with
 
 
 @dataclass(frozen=True)
@@ -22,13 +27,14 @@ class TrialPair:
     second: Summary
     acc: Paired
     compat: Paired
-    holm: float = 1.0  # McNemar's p after Holm's correction for all comparisons of the report
+    holm: float = 1.0  # McNemar's exact p after Holm's correction for all comparisons of the report
 
     @property
     def tone(self) -> Tone:
-        """`gain` or `loss` if the interval excludes 0, else empty."""
-        low, high = self.acc.interval
-        return "gain" if low > 0 else "loss" if high < 0 else ""
+        """`gain` or `loss` if the corrected p is below 0.05, which earns a star, else empty."""
+        if self.holm >= LEVEL:
+            return ""
+        return "gain" if self.acc.difference > 0 else "loss"
 
     @property
     def forwards(self) -> float:
@@ -64,11 +70,23 @@ class Comparisons:
     made: dict[str, TrialPair]
     refused: dict[str, str]  # why a trial was not compared
     baseline: str | None = None  # the rule of --baseline; None: the same rule at lam 0
+    eos: dict[str, TrialPair] = field(default_factory=dict)  # another EOS policy with EOS kept
+    eos_refused: dict[str, str] = field(default_factory=dict)
 
     @property
     def against(self) -> str:
         """The baseline in words."""
         return "the same rule at lam 0" if self.baseline is None else self.baseline
+
+    @property
+    def count(self) -> int:
+        """How many comparisons the report makes: Holm's correction is for all of them."""
+        return len(self.made) + len(self.eos)
+
+    @property
+    def stars(self) -> str:
+        """What a star means in this report."""
+        return f"{star_rule(self.count)} of this report"
 
     def toned(self, tone: Tone) -> list[TrialPair]:
         """The gains or the losses, largest first."""
@@ -77,7 +95,10 @@ class Comparisons:
 
 
 def compare(summaries: Sequence[Summary], baseline: str | None = None) -> Comparisons:
-    """Compare each SWD rule with the same rule at lam 0, or each rule with a given baseline."""
+    """Compare each SWD rule with the same rule at lam 0, or each rule with a given baseline.
+
+    Baselines over the full window under another EOS policy are compared with EOS kept, too.
+    """
     wanted = None if baseline is None else _known(baseline, summaries)
     index = {_key(each, parts_of(each.trial.rule).rule): each for each in summaries}
     chosen: list[tuple[Summary, Summary]] = []
@@ -97,16 +118,39 @@ def compare(summaries: Sequence[Summary], baseline: str | None = None) -> Compar
             refused[second.trial.key] = reason
         else:
             chosen.append((first, second))
-    pairs = [pair_of(first, second) for first, second in chosen]
+    policies, eos_refused = _other_policies(summaries, index)
+    pairs = _corrected([_pair_of(first, second) for first, second in (*chosen, *policies)])
+    made, eos = (
+        {pair.second.trial.key: pair for pair in some}
+        for some in (pairs[: len(chosen)], pairs[len(chosen) :])
+    )
+    return Comparisons(made, refused, wanted, eos, eos_refused)
+
+
+def _other_policies(
+    summaries: Sequence[Summary], index: dict[str, Summary]
+) -> tuple[list[tuple[Summary, Summary]], dict[str, str]]:
+    """Each baseline with EOS suppressed or last, after the same trial with EOS kept."""
+    chosen, refused = [], {}
+    for second in summaries:
+        trial, parts = second.trial, parts_of(second.trial.rule)
+        if parts.lam or trial.block is not None or trial.eos not in EOS_POLICIES:
+            continue
+        first = index.get(replace(trial, rule=parts.rule, eos="keep").key)
+        reason = None if first is None else why_not(first, second)
+        if reason is not None:
+            refused[trial.key] = reason
+        elif first is not None:
+            chosen.append((first, second))
+    return chosen, refused
+
+
+def _corrected(pairs: Sequence[TrialPair]) -> list[TrialPair]:
     corrected = holm([pair.acc.p for pair in pairs])
-    made = {
-        pair.second.trial.key: replace(pair, holm=p)
-        for pair, p in zip(pairs, corrected, strict=True)
-    }
-    return Comparisons(made, refused, wanted)
+    return [replace(pair, holm=p) for pair, p in zip(pairs, corrected, strict=True)]
 
 
-def pair_of(first: Summary, second: Summary) -> TrialPair:
+def _pair_of(first: Summary, second: Summary) -> TrialPair:
     """Compare two trials, without Holm's correction."""
     paired = Comparison(first, second)
     return TrialPair(first, second, paired.accuracy(), paired.accuracy("acc_compat"))

@@ -32,6 +32,7 @@ class TrialSetting:
     top_k: int
     seed: int
     decoding: int
+    timing: str = ""
     more: tuple[tuple[str, Any], ...] = ()  # all other options that are set, by name
 
     @classmethod
@@ -44,12 +45,17 @@ class TrialSetting:
         return cls(**named, more=tuple(each for each in more if each[1] is not None))
 
     @property
+    def window(self) -> str:
+        """In words."""
+        return "full window" if self.block is None else f"blocks of {self.block}"
+
+    @property
     def order(self) -> tuple[object, ...]:
         """Sort key: full window first, then blocks from large to small; EOS kept first."""
         block = -(self.block or 10**9)
         policy = (self.eos != "keep", self.eos, self.cache != "none", self.cache)
         return (block, *policy, self.dtype, self.steps or 0, self.temperature, self.top_p,
-                self.top_k, self.seed, self.decoding, self.more)  # fmt: skip
+                self.top_k, self.seed, self.decoding, self.timing, self.more)  # fmt: skip
 
     def words(self, others: Iterable[TrialSetting] = ()) -> str:
         """The window, and every value that is not the default or differs from the others."""
@@ -59,7 +65,6 @@ class TrialSetting:
             for field in fields(self)
             if any(getattr(each, field.name) != getattr(self, field.name) for each in settings)
         }
-        window = "full window" if self.block is None else f"blocks of {self.block}"
         said = {
             "eos": (self.eos != "keep", POLICIES.get(self.eos, f"EOS {self.eos}")),
             "cache": (self.cache != "none", f"{self.cache} cache" if self.cache != "none" else ""),
@@ -70,10 +75,11 @@ class TrialSetting:
             "top_k": (self.top_k != 0, f"top-k {self.top_k}"),
             "seed": (self.seed != 0, f"seed {self.seed}"),
             "decoding": (False, f"decoding version {self.decoding}"),
+            "timing": (bool(self.timing), f"timed: {self.timing}" if self.timing else ""),
             "more": (True, ", ".join(f"{name} {value}" for name, value in self.more)),
         }
         shown = [text for name, (unusual, text) in said.items() if unusual or name in varied]
-        return ", ".join(text for text in (window, *shown) if text)
+        return ", ".join(text for text in (self.window, *shown) if text)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from unmask.lab.figures.panels import Facet, accuracy_bars, accuracy_over_knob
 from unmask.lab.figures.plots import PlotCurve, PlotPoint, accuracy_against_forwards
 from unmask.lab.report.blocks import Picture
 from unmask.lab.report.findings import Findings
-from unmask.lab.report.panels import TrialPanel, TrialSetting, exams_of, panels, usual_knobs
+from unmask.lab.report.panels import Exam, TrialPanel, TrialSetting, exams_of, panels, usual_knobs
 from unmask.lab.report.rule_parts import SCORES, RuleParts, parts_of, sortable
 from unmask.lab.report.wording import clean, percent
 from unmask.lab.summary import Summary
@@ -35,11 +35,10 @@ def plots(findings: Findings) -> list[Plot]:
     for model in findings.models:
         every = panels(findings.summaries, model.weights)
         settings = list(dict.fromkeys(panel.setting for panel in every))
+        drawn += _lams(findings, model.title, every)
         for setting in settings:
             members = [panel for panel in every if panel.setting == setting]
-            title = f"{model.title}: {setting.words(settings)}"
-            drawn += [plot for panel in members if (plot := _lams(findings, panel, title))]
-            bars = _bars(findings, members, title)
+            bars = _bars(findings, members, f"{model.title}: {setting.words(settings)}")
             drawn += [bars] if bars else []
     return [
         replace(plot, picture=replace(plot.picture, name=f"{plot.picture.name}-{place:02}"))
@@ -72,38 +71,70 @@ def _speeds(findings: Findings) -> list[Plot]:
     return speeds
 
 
-def _lams(findings: Findings, panel: TrialPanel, title: str) -> Plot | None:
-    """Accuracy over lam at the usual knob: a panel for each task, a curve for each score."""
-    usual = usual_knobs(panel.summaries)
+def _lams(findings: Findings, model: str, every: Sequence[TrialPanel]) -> list[Plot]:
+    """Accuracy over lam: a plot for all windows of a setting, so that their best lam compare."""
+    groups: dict[tuple[TrialSetting, str], list[TrialPanel]] = {}
+    for panel in every:
+        groups.setdefault((replace(panel.setting, block=None), panel.family), []).append(panel)
+    settings = list(dict.fromkeys(panel.setting for panel in every))
+    drawn = []
+    for group in groups.values():
+        faceted = [
+            panel for panel in group if any(_curves(findings, panel, e) for e in panel.exams)
+        ]
+        if faceted:
+            setting = faceted[0].setting
+            words = setting.words(settings)
+            if len(faceted) > 1:
+                words = words.removeprefix(setting.window).removeprefix(", ")
+            drawn.append(_lam_plot(findings, faceted, f"{model}: {words}" if words else model))
+    return drawn
+
+
+def _lam_plot(findings: Findings, group: Sequence[TrialPanel], title: str) -> Plot:
+    """Accuracy over lam at the usual knob: a panel for each task and window."""
     facets = []
-    for exam in panel.exams:
-        curves: dict[str, dict[float, PlotPoint]] = {}
-        for parts in panel.rules():
-            each = panel.find(parts.rule, exam)
-            if each is not None and parts.knob == usual[parts.kind]:
-                names = [f"{parts.score} | {parts.selection}"]
-                if not parts.lam:  # the baseline of every variant of swd
-                    names += [f"{names[0]}, {v}" for v in _variants(panel, parts)]
-                elif parts.variant:
-                    names = [f"{names[0]}, {parts.variant}"]
-                for name in names:
-                    point = point_of(each, show(parts.lam))
-                    curves.setdefault(name, {})[parts.lam] = point
-        kept = {name: points for name, points in curves.items() if len(points) >= LEAST_LAMS}
-        if kept:
-            lams = sorted({lam for points in kept.values() for lam in points})
-            drawn = [
-                PlotCurve(name, tuple(points[lam] for lam in sorted(points)))
-                for name, points in kept.items()
-            ]
-            words = exam.words(findings.exams)
-            facets.append(Facet(clean(words), tuple(map(show, lams)), tuple(drawn)))
-    if not facets:
-        return None
-    caption = f"Accuracy over lam, {title}, {panel.title}"
+    for exam in exams_of(each for panel in group for each in panel.summaries):
+        for panel in group:
+            curves = _curves(findings, panel, exam)
+            if curves:
+                window = f", {panel.setting.window}" if len(group) > 1 else ""
+                lams = sorted({point.knob for curve in curves for point in curve.points}, key=float)
+                words = f"{exam.words(findings.exams)}{window}"
+                facets.append(Facet(clean(words), tuple(lams), tuple(curves)))
+    caption = f"Accuracy over lam, {title}, {group[0].title}"
     alt = _in_words(caption, [curve for facet in facets for curve in facet.curves])
-    draw = partial(accuracy_over_knob, facets, clean(f"{title}, {panel.title}"), "lam")
+    text, across = clean(f"{title}, {group[0].title}"), len(group) if len(group) > 1 else None
+    draw = partial(accuracy_over_knob, facets, text, "lam", across=across)
     return Plot(Picture("lam", caption, alt), draw)
+
+
+def _curves(findings: Findings, panel: TrialPanel, exam: Exam) -> list[PlotCurve]:
+    """A curve for each score and variant of swd with three lam or more, then the paper's."""
+    usual = usual_knobs(panel.summaries)
+    curves: dict[str, dict[float, PlotPoint]] = {}
+    papers: dict[str, dict[float, PlotPoint]] = {}
+    for parts in panel.rules():
+        each = panel.find(parts.rule, exam)
+        if each is None or parts.knob != usual[parts.kind]:
+            continue
+        name = f"{parts.score} | {parts.selection}"
+        variants = [parts.variant] if parts.lam else ["", *_variants(panel, parts)]
+        for variant in variants:  # the baseline belongs to every variant of swd
+            label = f"{name}, {variant}" if variant else name
+            curves.setdefault(label, {})[parts.lam] = point_of(each, show(parts.lam))
+        for figure in findings.paper(each.trial)[:1]:
+            share = figure.accuracy / 100
+            point = PlotPoint(show(parts.lam), each.mean("nfe"), share, share, share)
+            papers.setdefault(f"the paper: {name}", {})[parts.lam] = point
+    kept = {name: points for name, points in curves.items() if len(points) >= LEAST_LAMS}
+    if not kept:
+        return []
+    theirs = {name: points for name, points in papers.items() if len(points) > 1}
+    return [
+        PlotCurve(name, tuple(points[lam] for lam in sorted(points)), baseline=name in theirs)
+        for name, points in (kept | theirs).items()
+    ]
 
 
 def _variants(panel: TrialPanel, baseline: RuleParts) -> list[str]:

@@ -12,6 +12,7 @@ from unmask.rules.registry import notation
 from unmask.rules.rule import Rule
 from unmask.rules.stability import Stability
 
+READINGS = ("start", "form", "scope")  # arguments of swd that say how the paper is read
 OPEN = "·"  # replaces the knob in the name of a method
 SCORES = ("confidence", "margin", "entropy")
 FAMILIES = {
@@ -36,6 +37,8 @@ class RuleParts:
     knob: str  # its first argument: "0.1"
     base: str  # the rule at lam 0
     problem: str = ""  # why the rule could not be read here
+    printed: str = ""  # the rule as the paper's tables name it: without the readings of swd
+    readings: tuple[tuple[str, str], ...] = ()  # those of swd that the paper leaves open, by name
 
     @property
     def method(self) -> str:
@@ -72,7 +75,7 @@ def parts_of(rule: str) -> RuleParts:
             warnings.simplefilter("ignore")  # swd(form=literal) warns each time
             parsed = Rule.parse(rule)
     except UnmaskError as error:
-        return RuleParts(rule, rule, 0.0, "", "", "", "", rule, str(error))
+        return RuleParts(rule, rule, 0.0, "", "", "", "", rule, str(error), rule)
     swd = [part for part in parsed.modulators if isinstance(part, Stability) and part.lam]
     others = [part for part in parsed.modulators if not isinstance(part, Stability)]
     parts = [part for part in parsed.parts if not isinstance(part, Stability) or part.lam]
@@ -89,6 +92,8 @@ def parts_of(rule: str) -> RuleParts:
         kind,
         inside.rstrip(")").partition(",")[0].strip(),
         _joined([part for part in parts if not isinstance(part, Stability)]),
+        printed=_joined([_without_readings(part) for part in parts]),
+        readings=tuple((name, getattr(swd[0], name)) for name in READINGS) if swd else (),
     )
 
 
@@ -98,6 +103,11 @@ def sortable(knob: str) -> tuple[float, str]:
         return float(knob), ""
     except ValueError:
         return float("inf"), knob
+
+
+def _without_readings(part: object) -> object:
+    """A part with the default readings; the direction of the KL stays."""
+    return Stability(part.lam, part.kl) if isinstance(part, Stability) else part
 
 
 def _joined(parts: Sequence[object]) -> str:

@@ -8,20 +8,22 @@ from itertools import groupby
 
 from unmask.lab.paper import Published
 from unmask.lab.report.about import whose
-from unmask.lab.report.blocks import Block, Column, ReportTable, Section, TableCell, Text
+from unmask.lab.report.averages import Average, average_columns, average_of, in_tables
+from unmask.lab.report.blocks import Block, Column, Notes, ReportTable, Section, TableCell, Text
 from unmask.lab.report.findings import Findings, ReportedModel
-from unmask.lab.report.pairs import TrialPair, pair_of
+from unmask.lab.report.pairs import EOS_POLICIES, TrialPair
 from unmask.lab.report.panels import Exam, TrialPanel, panels
-from unmask.lab.report.paper_columns import SIZES, why_not_the_papers
+from unmask.lab.report.paper_columns import SIZES, readings, why_not_the_papers
 from unmask.lab.report.rule_parts import RuleParts, parts_of
 from unmask.lab.report.wording import NONE, number, p_value, percent, points, points_span, span
-from unmask.lab.summary import Summary, why_not
+from unmask.lab.summary import Summary
 
 ALONE = (
-    "No trial of this setting suppresses EOS. With a full window LLaDA writes EOS into the tail "
-    "early, and suppressing EOS can raise the baseline as much as SWD does. Without such trials "
-    "a gain in this section may have the same cause."
+    "No trial of this setting {}. With a full window LLaDA writes EOS into the tail early, and "
+    "suppressing EOS or ranking it last can raise the baseline as much as SWD does. Without such "
+    "trials a gain in this section may have the same cause."
 )
+MISSING = {"suppress": "suppresses EOS", "last": "ranks EOS last"}
 
 
 @dataclass(frozen=True)
@@ -47,23 +49,7 @@ class RuleLine:
     rule: str
     remark: str
     entries: dict[Exam, TaskEntry]
-
-
-class Notes:
-    """The footnotes of a table, each printed once."""
-
-    def __init__(self) -> None:
-        self.texts: list[str] = []
-
-    def mark(self, text: str) -> str:
-        """The mark of a footnote, such as (1)."""
-        if text not in self.texts:
-            self.texts.append(text)
-        return f"({self.texts.index(text) + 1})"
-
-    @property
-    def lines(self) -> tuple[str, ...]:
-        return tuple(f"{self.mark(text)} {text}" for text in self.texts)
+    average: Average | None = None
 
 
 def scores(findings: Findings) -> Section:
@@ -83,20 +69,23 @@ def _section(
 ) -> list[Block]:
     setting = group[0].setting
     blocks: list[Block] = [Text(_about_paper(findings, model, group))]
-    suppressed: list[Summary] = []
+    policies: dict[str, list[Summary]] = {}
     if setting.block is None and setting.eos == "keep":
-        wanted = replace(setting, eos="suppress")
-        suppressed = [each for p in every if p.setting == wanted for each in p.summaries]
-        if not suppressed:
-            blocks.append(Text(ALONE))
+        for eos in EOS_POLICIES:
+            wanted = replace(setting, eos=eos)
+            policies[eos] = [each for p in every if p.setting == wanted for each in p.summaries]
+        missing = [MISSING[eos] for eos, trials in policies.items() if not trials]
+        if missing:
+            blocks.append(Text(ALONE.format(" or ".join(missing))))
     versus = "vs lam 0" if findings.comparisons.baseline is None else "vs baseline"
+    words = TableWords(findings.exams, versus, findings.comparisons.stars)
     for panel in group:
         main, swept = panel.split()
         for rules, more in ((main, ""), (swept, ", other values of the knob")):
             if rules:
-                lines = _lines(findings, panel, rules, suppressed)
+                lines = _lines(findings, panel, rules, policies)
                 title = panel.title + more + _tables(lines)
-                blocks.append(score_table(title, lines, findings.exams, versus))
+                blocks.append(score_table(title, lines, words))
     return blocks
 
 
@@ -126,28 +115,35 @@ def _tables(lines: list[RuleLine]) -> str:
 
 
 def _lines(
-    findings: Findings, panel: TrialPanel, rules: list[RuleParts], suppressed: list[Summary]
+    findings: Findings,
+    panel: TrialPanel,
+    rules: list[RuleParts],
+    policies: dict[str, list[Summary]],
 ) -> list[RuleLine]:
-    """A line for each rule, then each baseline once more with EOS suppressed."""
+    """A line for each rule, then each baseline once more under every other EOS policy."""
     kept = []
     for parts in rules:
         trials = {exam: panel.find(parts.rule, exam) for exam in panel.exams}
         entries = {exam: _entry(findings, each) for exam, each in trials.items() if each}
-        kept.append(RuleLine(parts.rule, "", entries))
+        kept.append(RuleLine(parts.rule, "", entries, _average(findings, entries)))
     others = []
-    for line in kept:
-        if not parts_of(line.rule).lam:
+    for eos, repeated in policies.items():
+        for line in kept:
             entries = {
-                Exam.of(each.trial): _beside_kept(line, each)
-                for each in suppressed
+                Exam.of(each.trial): _beside_kept(findings, each)
+                for each in repeated
                 if parts_of(each.trial.rule).rule == line.rule
                 and Exam.of(each.trial) in line.entries
+                and not parts_of(line.rule).lam
             }
             if entries:
-                others.append(
-                    RuleLine(line.rule, "EOS suppressed, compared with EOS kept", entries)
-                )
+                remark = f"{EOS_POLICIES[eos]}, compared with EOS kept"
+                others.append(RuleLine(line.rule, remark, entries, _average(findings, entries)))
     return kept + others
+
+
+def _average(findings: Findings, entries: dict[Exam, TaskEntry]) -> Average | None:
+    return average_of(findings, [entry.summary for entry in entries.values()])
 
 
 def _entry(findings: Findings, summary: Summary) -> TaskEntry:
@@ -161,27 +157,26 @@ def _entry(findings: Findings, summary: Summary) -> TaskEntry:
     )
 
 
-def _beside_kept(line: RuleLine, summary: Summary) -> TaskEntry:
-    """A trial with EOS suppressed, compared with the same rule with EOS kept."""
-    kept = line.entries[Exam.of(summary.trial)].summary
-    reason = why_not(kept, summary)
-    return TaskEntry(summary, [], None if reason else pair_of(kept, summary), reason or "")
+def _beside_kept(findings: Findings, summary: Summary) -> TaskEntry:
+    """A trial under another EOS policy, compared with the same rule with EOS kept."""
+    compared, key = findings.comparisons, summary.trial.key
+    return TaskEntry(summary, [], compared.eos.get(key), compared.eos_refused.get(key, ""))
 
 
 Maker = Callable[[TaskEntry, int, Notes], TableCell]
 
 
-def score_table(
-    caption: str, lines: Sequence[RuleLine], every: Sequence[Exam], versus: str
-) -> ReportTable:
-    """A table with those columns that at least one line fills.
+@dataclass(frozen=True)
+class TableWords:
+    """Words that the tables of a report share."""
 
-    Args:
-        caption: above the table.
-        lines: the lines in order.
-        every: all exams of the report; a heading says what tells its exam apart from them.
-        versus: the heading of the differences.
-    """
+    exams: Sequence[Exam]  # of the report; a heading says what tells its exam apart from them
+    versus: str  # the heading of the differences
+    stars: str  # what a star means
+
+
+def score_table(caption: str, lines: Sequence[RuleLine], words: TableWords) -> ReportTable:
+    """A table with those columns that at least one line fills."""
     notes, heads = Notes(), [Column("rule", left=True)]
     rows = [[TableCell(line.rule, line.remark)] for line in lines]
     asked = {exam for line in lines for exam in line.entries}
@@ -189,11 +184,17 @@ def score_table(
         entries = [line.entries.get(exam) for line in lines]
         present = [entry for entry in entries if entry]
         most = max(entry.summary.count for entry in present)
-        for name, make in _columns(present, versus).items():
-            heads.append(Column(name, f"{exam.words(every)}, n {most}"))
+        for name, make in _columns(present, words.versus).items():
+            heads.append(Column(name, f"{exam.words(words.exams)}, n {most}"))
             for row, entry in zip(rows, entries, strict=True):
                 row.append(make(entry, most, notes) if entry else TableCell(NONE))
-    return ReportTable(caption, tuple(heads), tuple(map(tuple, rows)), notes.lines)
+    for column, cells in average_columns([line.average for line in lines], notes):
+        heads.append(column)
+        for row, cell in zip(rows, cells, strict=True):
+            row.append(cell)
+    compared = any(entry.pair for line in lines for entry in line.entries.values())
+    stars = (f"* {words.stars}. The intervals are not corrected.",) if compared else ()
+    return ReportTable(caption, tuple(heads), tuple(map(tuple, rows)), (*notes.lines, *stars))
 
 
 def _columns(entries: Sequence[TaskEntry], versus: str) -> dict[str, Maker]:
@@ -235,7 +236,7 @@ def _difference(entry: TaskEntry, most: int, notes: Notes) -> TableCell:
 
 
 def difference(pair: TrialPair, mark: str = "") -> TableCell:
-    """A difference in points with its interval and p; a star if the interval excludes 0."""
+    """A difference in points with its interval and p, and its star."""
     small = f"{points_span(pair.acc.interval)} {p_value(pair.acc.p)}{mark}"
     return TableCell(points(pair.acc.difference) + ("*" if pair.tone else ""), small, pair.tone)
 
@@ -243,10 +244,13 @@ def difference(pair: TrialPair, mark: str = "") -> TableCell:
 def _paper_accuracy(entry: TaskEntry, most: int, notes: Notes) -> TableCell:
     if not entry.paper:
         return TableCell(NONE)
-    first, *others = entry.paper
-    but = ", ".join(f"{each.accuracy:.1f} in {each.table}" for each in others)
-    return TableCell(f"{first.accuracy:.1f}", f"but {but}" if but else "")
+    cell = in_tables([(each.table, each.accuracy) for each in entry.paper])
+    told = [*readings(entry.summary.trial.rule), *(each.remark for each in entry.paper)]
+    marks = [notes.mark(text) for text in told if text]
+    return replace(cell, small=" ".join([cell.small, *marks]).strip())
 
 
 def _paper_forwards(entry: TaskEntry, most: int, notes: Notes) -> TableCell:
-    return TableCell(number(next((each.nfe for each in entry.paper if each.nfe is not None), None)))
+    cell = in_tables([(each.table, each.nfe) for each in entry.paper if each.nfe is not None])
+    marks = [notes.mark(each.misprint) for each in entry.paper if each.misprint]
+    return replace(cell, small=" ".join([cell.small, *marks]).strip())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from unmask.lab.paper import LLADA, efficiency
 from unmask.lab.report.blocks import Block, ReportTable, Section, TableCell, Text, cells, columns
 from unmask.lab.report.findings import Findings, ReportedModel
@@ -15,6 +17,10 @@ SHARES = (
     "part in. Decision seconds are all time outside the model's forward: reductions, KL, ranking "
     "and bookkeeping. KL seconds are the extra time of a pass over the logits that computes a KL. "
     "Memory is that of the graphics card if one was used, else that of the process."
+)
+UNTIMED = (
+    "These runs were not timed: the batch size, the machine and what else it did may differ "
+    "between rows and within one. `unmask sweep --timed` measures time."
 )
 PAPERS = "The paper's KL time is the divergence alone. Its hardware and batch size may differ."
 
@@ -34,16 +40,20 @@ def costs(findings: Findings) -> Section:
     """Time and memory, with the paper's efficiency table beside the same task."""
     tables: list[Block] = [Text(SHARES)]
     several = len(findings.results.machines) > 1
+    names = ["rule", "NFE", "model s", "decision s", "KL s", "total s", "decision %", "KL %",
+             "memory GB, mean", "peak"] + ["machine"] * several  # fmt: skip
     for model, exam, members in _groups(findings):
-        rows = []
-        for each in members:
-            machine = (TableCell(findings.results.machines_of(each)),) if several else ()
-            rows.append((_head(each, findings), *_costs(each), *machine))
-        names = ["rule", "NFE", "model s", "decision s", "KL s", "total s", "decision %", "KL %",
-                 "memory GB, mean", "peak"] + ["machine"] * several  # fmt: skip
-        tables.append(ReportTable(_caption(findings, model, exam), columns(*names), tuple(rows)))
-        if model.counterpart == LLADA and exam.task == "humaneval":
-            tables.append(_paper(exam.length))
+        for timing in sorted({each.trial.timing for each in members}, key=_timed_first):
+            rows = []
+            for each in (each for each in members if each.trial.timing == timing):
+                machine = (TableCell(findings.results.machines_of(each)),) if several else ()
+                where = findings.where(replace(each.trial, timing=""))  # the caption says it
+                rows.append((TableCell(each.trial.rule, where), *_costs(each), *machine))
+            caption = _caption(findings, model, exam) + (f", timed: {timing}" if timing else "")
+            notes = () if timing else (UNTIMED,)
+            tables.append(ReportTable(caption, columns(*names), tuple(rows), notes))
+            if timing and model.counterpart == LLADA and exam.task == "humaneval":
+                tables.append(_paper(exam.length))
     return Section("Time and memory", tuple(tables))
 
 
@@ -71,6 +81,10 @@ def _caption(findings: Findings, model: ReportedModel, exam: Exam) -> str:
 
 def _head(summary: Summary, findings: Findings) -> TableCell:
     return TableCell(summary.trial.rule, findings.where(summary.trial))
+
+
+def _timed_first(timing: str) -> tuple[bool, str]:
+    return not timing, timing
 
 
 def _counters(each: Summary) -> tuple[TableCell, ...]:

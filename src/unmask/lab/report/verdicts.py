@@ -18,8 +18,8 @@ from unmask.lab.report.findings import Findings
 from unmask.lab.report.pairs import TrialPair
 from unmask.lab.report.panels import Exam
 from unmask.lab.report.wording import counted, p_value, percent, points, points_span
+from unmask.lab.stats import LEVEL
 
-LEVEL = 0.05
 CAPTIONS: dict[Tone, str] = {"gain": "Gains, largest first", "loss": "Losses, largest first"}
 
 
@@ -36,7 +36,7 @@ def verdicts(findings: Findings) -> Section:
     for tone, verb in tones:
         pairs = compared.toned(tone)
         heading = f"Where {who} {verb} ({len(pairs)} of {len(compared.made)})"
-        none = Text(f"Nowhere: no interval lies {'above' if tone == 'gain' else 'below'} 0.")
+        none = Text("Nowhere: no comparison has a star.")
         table = _table(findings, pairs, CAPTIONS[tone]) if pairs else none
         blocks.append(Section(heading, (table,)))
     return Section(title, (*blocks, *_refused(findings)))
@@ -51,20 +51,21 @@ def summary_of(findings: Findings) -> str:
     return (
         f"{counted(len(compared.made), 'comparison')} with {compared.against}{tau}, in the same "
         f"setting and over the same examples: accuracy is higher in {counts['gain']}, lower in "
-        f"{counts['loss']}, and undecided in {counts['']} (the 95% interval of the paired "
-        "difference lies above 0, below 0, or contains 0)."
+        f"{counts['loss']}, and undecided in {counts['']}. It is decided where "
+        f"{compared.stars}."
     )
 
 
 def _chance(findings: Findings) -> str:
-    pairs = findings.comparisons.made.values()
-    left = Counter(pair.tone for pair in pairs if pair.holm < LEVEL)
+    compared = findings.comparisons
+    pairs = [*compared.made.values(), *compared.eos.values()]
+    apart = sum(pair.acc.interval.low > 0 or pair.acc.interval.high < 0 for pair in pairs)
     return (
-        "The intervals and the stars are not corrected for the number of comparisons. Without any "
-        f"effect, about {LEVEL * len(pairs):.2g} of {len(pairs)} intervals would exclude 0 by "
-        "chance. Holm's correction is valid even if the comparisons depend on each other; after "
-        f"it, {left['gain']} of the gains and {left['loss']} of the losses keep p < {LEVEL:g}. If "
-        "few examples differ, the bootstrap interval is too narrow: use p then."
+        f"A star means: {compared.stars}. Holm's correction is valid even if the comparisons "
+        "depend on each other, as those with a common baseline do. The intervals are not "
+        f"corrected: {apart} of {len(pairs)} exclude 0; without any effect, about "
+        f"{LEVEL * len(pairs):.2g} would by chance. If few examples differ, the bootstrap interval "
+        "is too narrow."
     )
 
 

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean
 
-from unmask.lab.paper import published
+from unmask.lab.report.paper_columns import counterpart, figures
 from unmask.lab.sweep.plan import Work
 from unmask.lab.sweep.store import Store, StoredExample
 from unmask.lab.sweep.trial import Trial
-from unmask.rules.rule import Rule
 
 # The paper's pace on an A100 (its efficiency table): seconds a forward of LLaDA-8B at a length.
 PACE = {256: 0.075, 512: 0.110}
@@ -53,14 +52,15 @@ def estimate(works: Sequence[Work], file: Path) -> list[str]:
 
 
 def _forwards(trial: Trial, rows: Sequence[StoredExample]) -> tuple[float, str]:
-    """Forwards per example, and the source of the number."""
+    """Forwards per example, and the source of the number.
+
+    The paper's are those of the same model, task, length, window and protocol.
+    """
     if rows:
         return fmean(row.answer["nfe"] for row in rows), "measured"
-    name = str(Rule.parse(trial.rule))
-    for figure in published():
-        same = (figure.task, figure.block) == (trial.task, trial.block)
-        if same and figure.nfe and str(Rule.parse(figure.rule)) == name:
-            return figure.nfe, "the paper"
+    for figure in figures(trial, counterpart(trial.model)):
+        if figure.forwards is not None:
+            return figure.forwards, "the paper"
     return float(trial.steps or trial.length), "at most"
 
 

@@ -49,6 +49,13 @@ def decode(
         on_done(work)
 
 
+def warm_up(work: Work, model: Denoiser, batch_size: int) -> None:
+    """Decode a first batch and store nothing: it pays for what a process does only once."""
+    jobs = [(work, ask) for ask in work.asks[:batch_size]]
+    for _ in decoded(model, work.session.tokenizer, jobs, batch_size):
+        pass
+
+
 def claims(store: Store, work: Work, batch_size: int) -> Iterator[AskedExample]:
     """Claim the free examples of a trial one by one; for batches the longest come first."""
     missing = store.missing(work.trial, work.asks)

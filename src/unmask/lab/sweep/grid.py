@@ -24,6 +24,7 @@ KEYS: dict[str, Option] = {
     "task": _TEXT,
     "preset": _TEXT,
     "limit": _COUNT,
+    "timed": Option("switch", "", ""),
     **{name: OPTIONS[name] for name in ("block", "eos", "cache", "length", "seed")},
     **OPTIONS,
 }
@@ -38,6 +39,7 @@ class Setting:
     options: DecodingOptions
     preset: str | None = None
     limit: int | None = None
+    timed: bool = False  # whether the seconds matter, so that they are never another run's
 
 
 @dataclass(frozen=True)

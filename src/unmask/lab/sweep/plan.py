@@ -74,15 +74,21 @@ class Work:
         return tokenizer.render(prompt.messages) + prompt.prefill
 
 
-def plan(settings: Iterable[Setting], data: Path | None) -> list[Work]:
-    """All trials, checked as far as is possible without weights; equal ones once."""
+def plan(settings: Iterable[Setting], data: Path | None, timing: str = "") -> list[Work]:
+    """All trials, checked as far as is possible without weights; equal ones once.
+
+    Args:
+        settings: the points of the grid.
+        data: folder of the benchmarks' JSON lines.
+        timing: the conditions of timed settings, from `timing_of`.
+    """
     sessions = Sessions()
     examples: dict[str, list[Example]] = {}
     works: dict[str, Work] = {}
     for setting in settings:
         if setting.task not in examples:
             examples[setting.task] = benchmark(setting.task).load(data)
-        work = work_of(setting, sessions.of(setting), examples[setting.task])
+        work = work_of(setting, sessions.of(setting), examples[setting.task], timing)
         works.setdefault(work.trial.key, work)
     if not works:
         raise LabError("the sweep holds no setting")
@@ -124,8 +130,10 @@ def planned(wanted: Wanted, data: Path | None) -> list[Work]:
     return [work.only(wanted[work.setting]) for work in plan(wanted, data)]
 
 
-def work_of(setting: Setting, session: Session, examples: list[Example]) -> Work:
+def work_of(setting: Setting, session: Session, examples: list[Example], timing: str = "") -> Work:
     """One trial; the task's preset fills in what was left open."""
+    if setting.timed and not timing:
+        raise LabError("a timed setting needs the conditions of its run; see timing_of")
     bench = benchmark(setting.task)
     name = setting.preset or ("paper" if "paper" in bench.presets else next(iter(bench.presets)))
     preset = bench.preset(name, _family(session))
@@ -154,6 +162,7 @@ def work_of(setting: Setting, session: Session, examples: list[Example]) -> Work
         dtype=session.dtype,
         mask_id=options.mask_id,
         parts=sources_of(settings.rule),
+        timing=timing if setting.timed else "",
     )
     return Work(setting, trial, session, bench, preset, tuple(examples[: setting.limit]))
 

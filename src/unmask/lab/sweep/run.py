@@ -14,7 +14,7 @@ import torch
 from unmask.errors import LabError
 from unmask.lab.grading import Tools, selftest
 from unmask.lab.summary import Summary
-from unmask.lab.sweep.decode import decode
+from unmask.lab.sweep.decode import decode, warm_up
 from unmask.lab.sweep.environment import environment
 from unmask.lab.sweep.plan import Wanted, Work, planned, wanted_of
 from unmask.lab.sweep.run_options import LastModel, ProgressListener, RunOptions, Silent, model_of
@@ -114,6 +114,8 @@ def _decode_here(
         if options.memo:
             assert isinstance(model, Pretrained), "a model with a cache has no memo"
             model, batch_size = Memoised(model), sum(len(work.examples) for work in group)
+        if group[0].trial.timing:
+            warm_up(group[0], model, batch_size)
         decode(store, group, model, batch_size, progress.done, options.traces)
 
 

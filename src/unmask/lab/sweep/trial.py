@@ -44,6 +44,7 @@ class Trial(DecodingOptions):
     seed: int = 0
     decoding: int = DECODING
     parts: str = ""  # fingerprint of the sources of users' parts in the rule
+    timing: str = ""  # of a timed run: all that its seconds depend on, in words
 
     def __post_init__(self) -> None:
         """Skip the checks: the options of a trial are resolved, or come from a store."""
@@ -53,8 +54,9 @@ class Trial(DecodingOptions):
         """A fingerprint of everything but the model's name, which its weights stand for."""
         record = self.record()
         del record["model"]
-        if not self.parts:
-            del record["parts"]
+        for name in ("parts", "timing"):  # the key of a trial without them does not know them
+            if not record[name]:
+                del record[name]
         return sha_of(record)
 
     @cached_property

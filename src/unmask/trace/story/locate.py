@@ -28,16 +28,23 @@ def checked_position(trace: Trace, position: int) -> int:
         raise TraceError(
             f"position {position} is part of the prompt ({word}); decoding wrote {spans(open_at)}"
         )
-    if not trace.moments:
-        raise TraceError(f"{trace.name} was cut off before its first step; it has no steps")
+    checked_steps(trace)
     return position
 
 
 def checked_step(trace: Trace, step: int) -> int:
     """The step, counted from 1, if the trace has it; else an error."""
+    checked_steps(trace)
     if not 1 <= step <= len(trace.moments):
         raise TraceError(f"step {step} is not in {trace.name}; it has steps 1-{len(trace.moments)}")
     return step
+
+
+def checked_steps(trace: Trace) -> Trace:
+    """The trace, if it has a step; else an error."""
+    if not trace.moments:
+        raise TraceError(f"{trace.name} was cut off before its first step; it has no steps")
+    return trace
 
 
 def positions_of(trace: Trace, word: str) -> list[int]:

@@ -101,6 +101,13 @@ def _legend(trace: Trace) -> Iterator[str]:
         yield "SWD changed nothing: lam = 0 would have committed the same in every step."
 
 
+def telling_position(trace: Trace) -> int:
+    """The position that SWD held back longest, else the one whose prediction changed most often."""
+    timelines = [Timeline(trace, position) for position in written(trace)]
+    held = max(timelines, key=_delay)
+    return (held if _delay(held) else max(timelines, key=lambda t: len(t.guesses))).position
+
+
 def _notable(trace: Trace) -> Iterator[str]:
     timelines = [Timeline(trace, position) for position in written(trace)]
     held = max(timelines, key=_delay)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -69,7 +68,8 @@ def _standing(look: Look) -> Standing:
         complete=len(ranks) == len(moment.positions),
         gauge={name: level for name, level in moment.gauge.items() if level is not None},
         step=sum(other.window == moment.window for other in trace.moments[: look.step - 1]),
-        moved=look.instability if trace.header["kl"] == "cur_prev" else math.nan,
+        instability=look.instability,
+        kl=trace.header["kl"],
     )
 
 
