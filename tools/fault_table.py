@@ -42,6 +42,18 @@ RULES = (
         "-torch.inf).flip(-1).sort(descending=True, stable=True).indices.neg() + len(key[0]) - 1",
     ),
     Fault(
+        "budget-twice-delta",
+        "rules/budget.py",
+        "torch.where(spent <= delta, worth",
+        "torch.where(spent <= 2 * delta, worth",
+    ),
+    Fault(
+        "lead-in-every-step",
+        "rules/limits.py",
+        "(view.progress.step == 0)[:, None]",
+        "(view.progress.step >= 0)[:, None]",
+    ),
+    Fault(
         "klass-without-mask",
         "rules/select.py",
         "_passes(scores.value, self.conf, self.test) & view.masked",
@@ -308,6 +320,12 @@ LAB = (
 )
 
 HOSTS = (
+    Fault(
+        "tie-without-proof",
+        "conformance/ties.py",
+        "if not torch.equal(nudged(view).chosen, theirs):",
+        "if False:",
+    ),
     Fault(
         "no-429",
         "server/engine.py",
