@@ -2,43 +2,37 @@
 
     python -m bench.swd [--short] [--json FILE]
 
-Random models. A fixed timetable gives both runs the same forwards and the same number of masked
-positions in each; their steps are made by turns, and of every step the least time of all rounds
-counts. Both have the same trunk, and the same head on the masked positions. "SWD adds" is what
-lam 5 spends beside these more than lam 0 does, as a share of the run: the KL, the last logits that
-are kept, and where a block opens the head over its positions, once. "KL alone" is as `unmask eval`
-measures it. The difference of the whole runs is the same with the noise of trunk and head.
+Random models. A fixed timetable gives both runs the same forwards, and the same number of masked
+positions in each forward. The steps of both runs take turns, and the least time of each step over
+all rounds counts. Trunk and head do the same work in both runs. "SWD adds" is the rest: the time
+that lam 5 spends outside of trunk and head, less that of lam 0, as a share of the run with lam 0.
+It contains the KL, the logits that are kept for the next step, and one pass of the head over each
+block when it opens. "KL alone" is measured as in `unmask eval`, by wall-clock time: passes over the
+logits are repeated without the KL. The last column compares the whole runs; it contains the noise
+of trunk and head too.
 
-The head's share is of the parameters without the embedding. LLaDA-8B's is 7%, as that of the first
-model; small models with its vocabulary are mostly head, and SWD weighs more where a trunk weighs
-less.
+The head's share is of the parameters without the embedding. It is 7% in LLaDA-8B, as in the first
+model. The second has LLaDA's vocabulary and a small trunk, so that SWD takes a larger share.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from statistics import median
 from time import perf_counter
 
+from torch import Tensor
+
 from bench.clocked import Clocked
-from bench.common import llada_shaped
+from bench.common import Shape, head_share, llada_shaped
 from bench.measure import Bench, Column, Row, Taken, least, main, side_by_side
 from unmask import Rule, Settings, Step, decode_steps, prompt_request
-from unmask.decoding.kl_clock import KLClock
+from unmask.decoding.kl_clock import KLClock, Lap
 from unmask.models.denoiser import Denoiser
 from unmask.models.pretrained import Pretrained
 
-LLADA = 126464
 LAMS = ("0", "5")
-
-
-@dataclass(frozen=True)
-class Shape:
-    """Sizes of a model."""
-
-    layers: int
-    hidden: int
-    vocabulary: int = LLADA
 
 
 @dataclass(frozen=True)
@@ -71,7 +65,7 @@ def run(short: bool = False, size: Size | None = None) -> list[Row]:
     size = size or (SHORT if short else Size())
     rows = []
     for shape in size.shapes:
-        model = llada_shaped(shape.layers, shape.hidden, vocabulary=shape.vocabulary)
+        model = llada_shaped(shape)
         rows += [_row(model, shape, size, block) for block in size.blocks]
     return rows
 
@@ -87,7 +81,7 @@ def _row(model: Pretrained, shape: Shape, size: Size, block: int | None) -> Row:
         "parameters": model.parameters,
         "shape": f"{shape.layers} x {shape.hidden}",
         "vocabulary": shape.vocabulary,
-        "head": _head_share(model),
+        "head": head_share(model),
         "canvas": f"{size.prompt} + {size.length}",
         "window": "full" if block is None else f"block {block}",
         "nfe": size.forwards,
@@ -120,14 +114,21 @@ def _round(model: Pretrained, size: Size, block: int | None) -> tuple[Taken, Tak
     return whole, rest
 
 
-def _head_share(model: Pretrained) -> float:
-    """The head's share of the parameters that a forward multiplies by (not the embedding)."""
-    embedding = model.module.embed.weight.numel()
-    return model.module.head.weight.numel() / (model.parameters - embedding)
+class EveryPass(KLClock):
+    """Repeats every pass without the KL, not one of sixteen: a short decode has few passes."""
+
+    def _probe(self, logits: Tensor, whole: Lap) -> None:
+        self._until_probe = 0
+        super()._probe(logits, whole)
 
 
 def _kl_share(model: Pretrained, size: Size, block: int | None) -> float:
-    clock, begin = KLClock(), perf_counter()
+    """The median over the rounds of the KL's share of a decode."""
+    return median(_kl_share_once(model, size, block) for _ in range(size.rounds))
+
+
+def _kl_share_once(model: Pretrained, size: Size, block: int | None) -> float:
+    clock, begin = EveryPass(), perf_counter()
     for _ in steps(model, size, block, 5.0, clock):
         pass
     whole, spent = perf_counter() - begin, clock.spent()
