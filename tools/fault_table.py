@@ -41,18 +41,7 @@ RULES = (
         "-torch.inf).sort(descending=True, stable=True).indices",
         "-torch.inf).flip(-1).sort(descending=True, stable=True).indices.neg() + len(key[0]) - 1",
     ),
-    Fault(
-        "budget-twice-delta",
-        "rules/budget.py",
-        "torch.where(spent <= delta, worth",
-        "torch.where(spent <= 2 * delta, worth",
-    ),
-    Fault(
-        "lead-in-every-step",
-        "rules/limits.py",
-        "(view.progress.step == 0)[:, None]",
-        "(view.progress.step >= 0)[:, None]",
-    ),
+    Fault("budget-twice-delta", "rules/budget.py", "(spent <= delta, w", "(spent <= 2 * delta, w"),
     Fault(
         "klass-without-mask",
         "rules/select.py",
