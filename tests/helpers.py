@@ -310,7 +310,7 @@ def rule_texts() -> list[str]:
     covering = [_text(*row, selects[i % len(selects)]) for i, row in enumerate(rows)]
     readings = [
         "entropy | swd(2, kl=cur_prev) | top(1)",
-        "entropy | swd(2, start=uniform, form=signed) | eb(0.5)",
+        "entropy | swd(2, start=single, form=signed) | eb(0.5)",
         "margin | swd(2, start=skip, scope=block) | threshold(0.3)",
         "confidence | swd(1) | klass(0.5, kl=0.1, gate=no)",
         "confidence | swd(1) | threshold(0.4) | revoke(0.2, times=2)",

@@ -39,8 +39,8 @@ def test_a_position_is_told(trace, capsys):
 def test_a_word_is_looked_up_and_other_places_are_named(trace, capsys):
     assert main(["explain", trace, "--token", "10"]) == 0
     told = capsys.readouterr()
-    assert told.out.startswith("Position 26 got ' 10'")
-    several = "'10' is the token of positions 26, 29; this is 26, use --position for another\n"
+    assert told.out.startswith("Position 29 got ' 10'")
+    several = "'10' is the token of positions 29, 32; this is 29, use --position for another\n"
     assert told.err == several
 
 

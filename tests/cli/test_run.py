@@ -12,6 +12,7 @@ from tests.checkpoints import make_llada, make_sdar
 from tests.cli.running import RULE, as_json
 from unmask.cli import main
 from unmask.models.load import load
+from unmask.rules.spelling import for_file
 
 
 def test_the_text_is_what_the_library_gives(run, folder):
@@ -77,7 +78,14 @@ def test_json_tells_the_cost_and_the_settings(run, folder):
     assert min(seconds[name] for name in ("model", "decision")) > 0
     assert 0 <= seconds["kl"] < seconds["decision"]
     settings = found["settings"]
-    expected = {"rule": RULE, "block": 8, "length": 16, "eos": "keep", "seed": 3, "cache": "none"}
+    expected = {
+        "rule": for_file(RULE),
+        "block": 8,
+        "length": 16,
+        "eos": "keep",
+        "seed": 3,
+        "cache": "none",
+    }
     assert {key: settings[key] for key in expected} == expected
     assert settings["temperature"] == 0.5
     assert found["model"] == str(folder)

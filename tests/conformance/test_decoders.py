@@ -117,6 +117,30 @@ def test_an_extra_useful_step_fails(one_case):
     assert report.count("failed") == 2
 
 
+def test_the_default_of_klass_is_the_largest_probability(one_case):
+    def change(decoder):
+        def apply(case):
+            assert case["config"]["block_length"] == case["config"]["gen_length"]
+            case["id"], case["config"]["decoder"] = "klass_alg/a/p0/x", decoder
+
+        return apply
+
+    # LLaDA's static decoder takes the largest probability by the same timetable.
+    assert one_case("upstream_llada.jsonl", change("klass_alg_default")).count("passed") == 2
+    assert one_case("upstream_llada.jsonl", change("klass_alg_topk_margin")).count("failed") == 2
+    for name in ("klass_alg_entropy", "klass_alg_random"):
+        report = one_case("upstream_llada.jsonl", change(name))
+        assert [outcome.status for outcome in report.outcomes] == ["known difference"]
+
+
+def test_klass_with_fewer_steps_than_tokens_is_a_known_difference(one_case):
+    def change(case):
+        case["config"]["steps"] //= 2
+
+    (outcome,) = one_case("upstream_klass.jsonl", change).outcomes
+    assert outcome.status == "known difference"
+
+
 def test_an_unknown_family_is_named_and_not_counted(one_case):
     def change(case):
         case["id"] = "quantum/b/p0/x"

@@ -80,13 +80,13 @@ def test_without_a_need_for_history_a_new_block_costs_nothing():
 
 
 def test_a_block_scope_forgets_at_the_boundary():
-    steps = run(random_lookup(0), "confidence | swd(1, scope=block) | top(1)", block=3)
+    steps = run(random_lookup(0), "confidence | swd(1, start=skip, scope=block) | top(1)", block=3)
     assert [bool(step.view.seen.any()) for step in steps] == [False, True, True, False, True, True]
     assert steps[3].view.kl_prev_cur.tolist() == [[0.0] * 3]
 
 
 def test_a_block_scope_with_a_uniform_start_is_uniform_in_every_block():
-    rule = "confidence | swd(1, scope=block, start=uniform) | top(1)"
+    rule = "confidence | swd(1, scope=block) | top(1)"
     script = distinct_logits(6, 6)
     steps = run(Scripted(script, SPEC), rule, block=3)
     flat = torch.zeros(7, SPEC.vocab_size, dtype=torch.float64)
@@ -95,7 +95,7 @@ def test_a_block_scope_with_a_uniform_start_is_uniform_in_every_block():
 
 
 def test_a_block_scope_commits_one_position_at_the_start_of_every_block():
-    rule = "confidence | swd(1, scope=block) | threshold(0.0001)"
+    rule = "confidence | swd(1, start=single, scope=block) | threshold(0.0001)"
     steps = run(random_lookup(0), rule, block=3)
     assert [int(step.decision.chosen.sum()) for step in steps] == [1, 2, 1, 2]
 

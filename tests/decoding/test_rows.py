@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.helpers import (
+    EOS,
     MASK,
     SPEC,
     Counting,
@@ -99,10 +100,25 @@ def test_a_broken_output_at_a_fixed_position_does_no_harm():
     assert result.nfe == 6
 
 
-def test_only_suppressed_tokens_are_a_broken_output():
+def test_a_model_that_allows_only_suppressed_tokens_is_told_which():
     logits = torch.full((3, SPEC.vocab_size), -math.inf)
     logits[:, MASK] = 0.0
+    only = f"a finite logit only to the mask token {MASK} at step 0, position 1 of request 0, which"
+    with pytest.raises(ModelError, match=only):
+        decode(Scripted([logits], SPEC), [1], TOP, length=2)
+    logits[:, EOS] = 1.0
+    both = f"only to the EOS token {EOS} and the mask token {MASK} at step 0, position 1"
+    with pytest.raises(ModelError, match=both):
+        decode(Scripted([logits], SPEC), [1], TOP, length=2, eos="suppress")
+    assert decode(Scripted([logits], SPEC), [1], TOP, length=2).answer.tolist() == [EOS, EOS]
+
+
+def test_a_model_that_allows_nothing_is_a_broken_output():
+    logits = torch.full((3, SPEC.vocab_size), -math.inf)
     with pytest.raises(ModelError, match="only -inf logits at step 0, position 1"):
+        decode(Scripted([logits], SPEC), [1], TOP, length=2)
+    logits[:, MASK], logits[:, 2] = 0.0, math.nan
+    with pytest.raises(ModelError, match="gave NaN"):
         decode(Scripted([logits], SPEC), [1], TOP, length=2)
 
 

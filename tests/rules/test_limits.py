@@ -1,4 +1,4 @@
-"""Limits: at least, at most."""
+"""Limits: at least, at most, the first of a block."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import torch
 
 from tests.helpers import at_step, bits, hand_view, outcome, places, random_lookup
 from unmask import RuleError, decode
-from unmask.rules.limits import Cap, Floor
+from unmask.rules.limits import Cap, Floor, Lead
 from unmask.rules.scores import confidence
 
 VIEW = hand_view([0.4, 0.9, 0.5, 0.6, 0.7, 0.8])
@@ -86,3 +86,22 @@ def test_a_cap_of_one_is_top_one():
 def test_a_limit_checks_its_knobs(make, message):
     with pytest.raises(RuleError, match=message):
         make()
+
+
+def test_lead_takes_the_leftmost_mask_alone_in_the_first_step_of_a_block():
+    view = VIEW.among(bits([0, 1, 1, 1, 1, 1]))
+    assert limited(Lead(), [0, 0, 0, 0, 1, 1], view) == [1]
+    assert limited(Lead(), [0, 0, 0, 0, 0, 0], view) == [1]  # also where a timetable waits
+
+
+def test_lead_leaves_later_steps_alone():
+    assert limited(Lead(), [0, 0, 0, 0, 1, 1], at_step(VIEW, 1)) == [4, 5]
+
+
+def test_lead_writes_the_first_position_of_every_block_first():
+    result = decode(
+        random_lookup(3), [1, 2], "confidence | threshold(0.5) | lead", length=9, block=3
+    )
+    for start in (2, 5, 8):
+        assert int(result.commit_step[start]) == int(result.commit_step[start : start + 3].min())
+        assert (result.commit_step[start + 1 : start + 3] > result.commit_step[start]).all()

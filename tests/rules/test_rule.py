@@ -76,8 +76,10 @@ def test_ends_stay_last_behind_every_modulator():
 
 def test_a_rule_needs_what_its_parts_need_and_nothing_else():
     assert Rule.parse("confidence | eb(0.1)").needs == Needs()
-    assert Rule.parse("confidence | swd(5) | eb(0.1)").needs == Needs(kl=frozenset({"prev_cur"}))
-    both = Rule.parse("confidence | swd(5) | budget(0.1, kl=cur_prev)")
+    assert Rule.parse("confidence | swd(5) | eb(0.1)").needs == Needs(
+        kl=frozenset({"prev_cur"}), uniform_start=True
+    )
+    both = Rule.parse("confidence | swd(5, start=skip) | budget(0.1, kl=cur_prev)")
     assert both.needs == Needs(kl=BOTH_KL)
     assert Rule.parse("random | klass").needs == Needs(trail=2, draws=True)
     assert Rule.parse("confidence | top | revoke(1, kl=cur_prev)").needs.drift == "cur_prev"

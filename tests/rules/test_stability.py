@@ -56,8 +56,8 @@ def test_the_other_direction_has_a_name():
 
 
 def test_each_direction_asks_for_itself_alone():
-    assert Stability(1).needs == Needs(kl=frozenset({"prev_cur"}))
-    assert Stability(1, kl="cur_prev").needs == Needs(kl=frozenset({"cur_prev"}))
+    for kl in ("prev_cur", "cur_prev"):
+        assert Stability(1, kl=kl, start="skip").needs == Needs(kl=frozenset({kl}))
 
 
 ENTROPIES, MOVES = [0.5, 0.4], [0.1, 0.3]  # at lam 1: additive -0.6, -0.7
@@ -150,33 +150,43 @@ def test_an_entropy_bound_orders_by_the_modulated_key_but_counts_raw_entropies()
 @pytest.mark.parametrize("select", ["threshold(0.1)", "eb(9)", "budget(9)", "factor(9)"])
 def test_single_commits_only_the_best_by_the_base_score_without_history(select):
     view = hand_view([0.5, 0.9, 0.8], seen=bits([0, 0, 0]))
-    assert places(Rule.parse(f"confidence | swd(5) | {select}")(view).chosen) == [1]
+    assert places(Rule.parse(f"confidence | swd(5, start=single) | {select}")(view).chosen) == [1]
 
 
 def test_single_leaves_top_k_alone():
     view = hand_view([0.5, 0.9, 0.8], seen=bits([0, 0, 0]))
-    assert places(Rule.parse("confidence | swd(5) | top(2)")(view).chosen) == [1, 2]
+    assert places(Rule.parse("confidence | swd(5, start=single) | top(2)")(view).chosen) == [1, 2]
 
 
 @pytest.mark.parametrize("select", ["static(1)", "timesteps(1)"])
 def test_single_leaves_timetables_alone(select):
     view = hand_view([0.5, 0.9, 0.8], seen=bits([0, 0, 0]))
-    assert places(Rule.parse(f"confidence | swd(5) | {select}")(view).chosen) == [0, 1, 2]
+    assert places(Rule.parse(f"confidence | swd(5, start=single) | {select}")(view).chosen) == [
+        0,
+        1,
+        2,
+    ]
 
 
 def test_single_breaks_ties_to_the_lowest_position():
     view = hand_view([0.5, 0.9, 0.9], seen=bits([0, 0, 0]))
-    assert places(Rule.parse("confidence | swd(5) | threshold(0.1)")(view).chosen) == [1]
+    assert places(
+        Rule.parse("confidence | swd(5, start=single) | threshold(0.1)")(view).chosen
+    ) == [1]
 
 
 def test_single_chooses_among_keys_of_minus_infinity():
     view = hand_view([0.0, 0.0], seen=bits([0, 0]), masked=bits([0, 1]))
-    assert places(Rule.parse("confidence | swd(5) | threshold(0.1)")(view).chosen) == [1]
+    assert places(
+        Rule.parse("confidence | swd(5, start=single) | threshold(0.1)")(view).chosen
+    ) == [1]
 
 
 def test_single_lets_positions_without_history_wait_for_those_that_have_some():
     view = hand_view([0.9, 0.8, 0.7], seen=bits([0, 1, 1]))
-    assert places(Rule.parse("confidence | swd(5) | threshold(0.1)")(view).chosen) == [1, 2]
+    assert places(
+        Rule.parse("confidence | swd(5, start=single) | threshold(0.1)")(view).chosen
+    ) == [1, 2]
 
 
 def test_single_is_decided_row_by_row():
@@ -184,7 +194,7 @@ def test_single_is_decided_row_by_row():
     seen = view.seen.clone()
     seen[0], seen[1] = False, True
     whole = replace(view, seen=seen, masked=torch.ones_like(view.masked))
-    ready = Stability(5).ready(whole, confidence(view))
+    ready = Stability(5, start="single").ready(whole, confidence(view))
     assert ready[0].sum() == 1
     assert ready[1].all()
 
@@ -197,9 +207,9 @@ def test_the_other_starts_hold_nobody_back(start):
 
 
 def test_a_uniform_start_is_asked_of_the_pass_over_the_logits():
-    assert Stability(5, start="uniform").needs.uniform_start
+    assert Stability(5).needs.uniform_start  # the default, as Algorithm 1
     assert not Stability(5, start="skip").needs.uniform_start
-    assert not Stability(5).needs.uniform_start
+    assert not Stability(5, start="single").needs.uniform_start
 
 
 def _first_view(start):

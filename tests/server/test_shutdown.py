@@ -90,7 +90,7 @@ def test_what_runs_and_waits_is_finished_and_what_is_new_is_refused(stream):
                 if stream
                 else response.json()["choices"][0]["message"]["content"]
             )
-            assert text == "12 + 3 = 15. Now 10. #### 10"
+            assert text == "12 + 3 = 15. 15 - 5 = 10. #### 10"
 
 
 @pytest.mark.parametrize("stream", [False, True])

@@ -13,8 +13,9 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         "conformance",
         help="replay golden cases of the original decoders against this build",
         description="Replays every golden case of a folder in float64 and float32. Prints a table "
-        "by family, the known differences with their reasons, and 'N passed, M failed' as the "
-        "last line. Exits with 1 if a case failed.",
+        "by family, proven ties and known differences with their reasons, and 'N passed, M failed' "
+        "as the last line. A tie is a case in which the original took another position of exactly "
+        "the same score in float64, and all else agrees. Exits with 1 if a case failed.",
     )
     option = command.add_argument
     option("folder", type=Path, metavar="DIR", help="folder of golden cases")
@@ -41,8 +42,9 @@ def run(arguments: argparse.Namespace) -> int:
     report = replay(arguments.folder, [getattr(torch, name) for name in names])
     if arguments.json:
         outcomes = [vars(outcome) for outcome in report.outcomes]
-        passed, failed = report.count("passed"), report.count("failed")
-        print(json.dumps({"passed": passed, "failed": failed, "outcomes": outcomes}, indent=2))
+        counts = {"passed": report.count("passed"), "failed": report.count("failed")}
+        counts["ties"] = report.count("tie")
+        print(json.dumps({**counts, "outcomes": outcomes}, indent=2))
     else:
         print("\n".join(report.lines(arguments.failures)))
     return 1 if report.count("failed") else 0

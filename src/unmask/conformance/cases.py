@@ -129,9 +129,14 @@ def _fastdllm_eos(c: dict[str, Any]) -> Eos:
 
 
 def _klass_alg(c: dict[str, Any], folder: Path) -> CasePlan:
-    if c["decoder"].endswith("entropy"):
+    alg = c["decoder"].removeprefix("klass_alg_")
+    if alg == "entropy":
         raise KnownDifference("upstream scores +entropy: the most uncertain token goes first")
-    return CasePlan(_settings(c, f"margin | static({c['steps']})"))
+    if alg == "random":
+        raise KnownDifference("depends on the order in which upstream draws random numbers")
+    # Upstream takes the largest probability for every other name, such as "default".
+    score = "margin" if alg == "topk_margin" else "confidence"
+    return CasePlan(_settings(c, f"{score} | static({c['steps']})"))
 
 
 def _by_rule(
@@ -146,6 +151,8 @@ def _klass(test: str, shift: bool = False) -> Make:
     make = _by_rule(f"confidence | klass({knobs}{test})", shift=shift)
 
     def plan(c: dict[str, Any], folder: Path) -> CasePlan:
+        if c["steps"] < c["gen_length"]:
+            raise KnownDifference("with fewer steps than tokens upstream leaves masks")
         if c.get("unmask_strategy", "all") != "all":
             raise NotOffered("KLASS's unmask_strategy other than 'all' is not offered")
         return make(c, folder)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +13,19 @@ import torch
 from torch import Tensor, nn
 
 from unmask.conformance.cases import KnownDifference, NotOffered, Skipped, dream_rule
+from unmask.conformance.forwards import real_prompts, useful_forwards, wanted_answer
 from unmask.conformance.report import Report, read_golden
+from unmask.conformance.ties import Steps, tied
 from unmask.decoding.loop import decode_steps
 from unmask.decoding.options import Eos
-from unmask.decoding.request import Settings, prompt_request
+from unmask.decoding.request import Request, Settings, prompt_request
+from unmask.decoding.results import Step
 from unmask.decoding.sampling import Sampling
 from unmask.errors import UnmaskError
 from unmask.models.caches import Cached
-from unmask.models.denoiser import Denoiser, ModelSpec
+from unmask.models.denoiser import Denoiser
 from unmask.models.load import Loaded, load
+from unmask.models.pretrained import Pretrained
 from unmask.models.transformer import block_causal
 from unmask.models.wrappers.guided import Guided
 from unmask.rules.rule import Rule
@@ -144,16 +149,31 @@ class GenerationPlan:
 def _generation(loaded: Loaded, case: dict[str, Any], report: Report, name: str) -> None:
     try:
         plan = _plan(loaded, case)
-        report.check(name, _generation_differences(loaded, case, plan))
+        differences = _generation_differences(loaded.model, case, plan)
+        report.check(name, differences, partial(_tie, loaded, case, plan))
     except Skipped as reason:
         report.add(name, reason.status, str(reason))
     except UnmaskError as error:
         report.add(name, "failed", f"{type(error).__name__}: {error}")
 
 
+def _tie(loaded: Loaded, case: dict[str, Any], plan: GenerationPlan) -> str:
+    """The proof that the case differs by exact ties alone, "" if it does not."""
+    written = useful_forwards(case, loaded.model.spec)
+    if written is None:
+        return ""
+
+    def compare(dtype: torch.dtype, steps: Steps) -> Iterator[str]:
+        exact = dtype != loaded.model.dtype
+        model = load(loaded.folder, dtype=dtype).model if exact else loaded.model
+        return _generation_differences(model, case, plan, steps)
+
+    return tied(written, compare, loaded.model.dtype)
+
+
 def _plan(loaded: Loaded, case: dict[str, Any]) -> GenerationPlan:
     params, source = case["params"], case["source"]
-    if case.get("rng") and params.get("alg") != "origin":
+    if case.get("rng") and (params.get("alg") != "origin" or params.get("temperature")):
         raise KnownDifference("depends on the order in which upstream draws random numbers")
     if loaded.family.name == "sdar":
         return _sdar_plan(params)
@@ -177,22 +197,33 @@ def _llada_plan(p: dict[str, Any], name: str) -> GenerationPlan:
 
 
 def _dream_plan(p: dict[str, Any], case: dict[str, Any]) -> GenerationPlan:
-    if "block_length" in p:
-        raise KnownDifference(
-            "upstream forces the first token of every block from the block's full forward, "
-            "at any confidence, and shifts within the slice"
-        )
+    sampling = Sampling(0.0, p.get("top_p") or 1.0, p.get("top_k") or 0, tempered=True)
     length, steps = p["max_new_tokens"], p["steps"]
+    if "block_length" in p:
+        cache, block = "dual" if p.get("dual_cache") else "prefix", p["block_length"] or length
+        return GenerationPlan(
+            _cached_dream_rule(p, block), length, block, cache=cache, sampling=sampling
+        )
     if p["alg"] == "confidence_threshold":
         rule = f"confidence | threshold({p['threshold']}, test=ge) | cap(1, steps={steps})"
     else:
         rule = dream_rule(p)
-    sampling = Sampling(0.0, p.get("top_p") or 1.0, p.get("top_k") or 0, tempered=True)
     return GenerationPlan(rule, length, sampling=sampling, seed=case.get("torch_manual_seed", 0))
 
 
+def _cached_dream_rule(p: dict[str, Any], block: int) -> str:
+    """The rule of Fast-dLLM's caches on Dream: the first token of a block goes first, alone."""
+    if p["alg"] == "confidence_threshold":
+        return f"confidence | threshold({p['threshold']}, test=ge) | lead"
+    if p["steps"] * block < 2 * p["max_new_tokens"]:
+        raise KnownDifference("with one step per block upstream leaves all but its first mask")
+    # Upstream ranks by the entropy whatever `alg` says.
+    return f"entropy | timesteps({p['steps']}, eps={p['eps']}) | lead"
+
+
 def _llada2_plan(p: dict[str, Any]) -> GenerationPlan:
-    least = max(1, p["block_length"] // p["steps"])
+    steps = min(p["steps"], p["gen_length"] // p.get("minimal_topk", 1))
+    least = _share(p["block_length"], steps)
     rule = f"confidence | threshold({p['threshold']}) | floor({least})"
     # Upstream stops after the block with EOS; with early stop, once all before EOS is filled.
     plan = GenerationPlan(rule, p["gen_length"], eos="block", cache="block")
@@ -200,83 +231,61 @@ def _llada2_plan(p: dict[str, Any]) -> GenerationPlan:
     return replace(plan, attention_block=p["block_length"], early=early)
 
 
+def _share(block: int, steps: int) -> int:
+    """How many of a block's positions each of these steps commits."""
+    if steps < block and block % steps:
+        raise NotOffered(f"an uneven share of a block, {block} in {steps} steps, is not offered")
+    return max(1, block // steps)
+
+
 def _sdar_plan(p: dict[str, Any]) -> GenerationPlan:
     if p["remasking_strategy"] != "sequential":
         raise KnownDifference("depends on the order in which upstream draws random numbers")
-    count = max(1, p["block_length"] // p["denoising_steps"])
+    count = _share(p["block_length"], p["denoising_steps"])
     rule = f"confidence | ar(2, k={count})"  # no probability reaches 2, so the leftmost k are taken
     return GenerationPlan(rule, p["gen_length"], cache="block", attention_block=p["block_length"])
 
 
+def _together(model: Denoiser, requests: Sequence[Request]) -> Iterator[Step]:
+    return decode_steps(model, requests, len(requests))
+
+
 def _generation_differences(
-    loaded: Loaded, case: dict[str, Any], plan: GenerationPlan
+    plain: Pretrained, case: dict[str, Any], plan: GenerationPlan, steps: Steps = _together
 ) -> Iterator[str]:
     """Differences in tokens and forwards; if the cache is exact, also without the cache."""
-    plain = loaded.model
     if plan.attention_block is not None:
         plain = plain.with_block(plan.attention_block)
     model: Denoiser = plain if plan.cache is None else Cached(plain, plan.cache)
     if plan.guidance:
         model = Guided(model, plan.guidance)
-    yield from _compare(model, case, plan)
+    yield from _compare(model, case, plan, steps)
     if plan.cache == "block":
-        yield from (f"without cache: {what}" for what in _compare(plain, case, plan))
+        yield from (f"without cache: {what}" for what in _compare(plain, case, plan, steps))
 
 
-def _compare(model: Denoiser, case: dict[str, Any], plan: GenerationPlan) -> Iterator[str]:
+def _compare(
+    model: Denoiser, case: dict[str, Any], plan: GenerationPlan, steps: Steps = _together
+) -> Iterator[str]:
     # Upstream leaves the mask token in the softmax, so the comparison does too.
     settings = Settings(Rule.parse(plan.rule), plan.block, plan.eos, plan.sampling, allow_mask=True)
-    real = case.get("attention_mask") or [[1] * len(ids) for ids in case["prompt_ids"]]
-    prompts = [
-        [token for token, there in zip(ids, row, strict=True) if there]
-        for ids, row in zip(case["prompt_ids"], real, strict=True)
-    ]
+    prompts = real_prompts(case)
     requests = [
         prompt_request(model.spec, prompt, plan.length, settings, plan.seed) for prompt in prompts
     ]
     results = {}
-    for step in decode_steps(model, requests, len(requests)):
+    for step in steps(model, requests):
         results.update({result.key: result for result in step.finished})
-    forwards = _useful_forwards(case, model.spec)
+    written = useful_forwards(case, model.spec)
     for row, prompt in enumerate(prompts):
-        answer, wanted = results[row].canvas.tolist()[len(prompt) :], _wanted(case, row)
+        answer, wanted = results[row].canvas.tolist()[len(prompt) :], wanted_answer(case, row)
         if answer[: len(wanted)] != wanted:
             pairs = enumerate(zip(answer, wanted, strict=False))
             place = next(i for i, (token, golden) in pairs if token != golden)
             yield f"row {row}, answer position {place}: expected {wanted}, got {answer}"
         counts = [results[row].nfe, *([results[row].nfe_eos] if plan.early else [])]
-        if forwards is not None and forwards not in counts:
-            yield f"row {row}: expected {forwards} forwards, got {counts[-1]}"
-
-
-def _wanted(case: dict[str, Any], row: int) -> list[int]:
-    """The golden answer; upstream may cut it after EOS, or leave masks after the length."""
-    if "generated_ids" in case:
-        ids: list[int] = case["generated_ids"][row]
-        return ids
-    ids = case["output_ids"][row][len(case["prompt_ids"][row]) :]
-    return ids[: ids.index(case["mask_id"])] if case["mask_id"] in ids else ids
-
-
-def _useful_forwards(case: dict[str, Any], spec: ModelSpec) -> int | None:
-    """The number of forwards with a mask to fill: no prefill, and no complete block.
-
-    Upstream's caches run one more forward per block, to write keys and values or because they
-    check only after the second. Their inputs begin at the active block; the inputs of
-    block-causal models end with it.
-    """
-    inputs = case.get("forward_inputs")
-    if inputs is None:
-        return None
-    whole = max(len(rows[0]) for rows in inputs)
-    block = case["params"].get("block_length", whole)
-
-    def decides(row: list[int]) -> bool:
-        if spec.block is not None:
-            return spec.mask_id in row[-block:]
-        return spec.mask_id in (row if len(row) == whole else row[:block])
-
-    return sum(decides(rows[0]) for rows in inputs)
+        if written is not None and len(written[row]) not in counts:
+            yield f"row {row}: expected {len(written[row])} forwards, got {counts[-1]}"
 
 
 def _token_differences(loaded: Loaded, case: dict[str, Any]) -> Iterator[str]:

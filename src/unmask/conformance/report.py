@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-Status = Literal["passed", "failed", "known difference", "not offered"]
+Status = Literal["passed", "failed", "tie", "known difference", "not offered"]
 
 
 @dataclass(frozen=True)
@@ -34,10 +34,15 @@ class Report:
     def add(self, case: str, status: Status, reason: str = "") -> None:
         self.outcomes.append(Outcome(case, status, reason))
 
-    def check(self, case: str, differences: Iterator[str]) -> None:
-        """Add a case that passes if there is no difference."""
+    def check(
+        self, case: str, differences: Iterator[str], tie: Callable[[], str] = lambda: ""
+    ) -> None:
+        """Add a case that passes if there is no difference; `tie` may prove that it is a tie."""
         reason = next(differences, "")
-        self.add(case, "failed" if reason else "passed", reason)
+        if reason and (proof := tie()):
+            self.add(case, "tie", proof)
+        else:
+            self.add(case, "failed" if reason else "passed", reason)
 
     def count(self, status: Status) -> int:
         """The number of outcomes with a status; a case in two precisions counts twice."""
@@ -48,12 +53,13 @@ class Report:
         families = sorted({outcome.family for outcome in self.outcomes})
         counts = Counter((outcome.family, outcome.status) for outcome in self.outcomes)
         width = max((len(name) for name in families), default=6)
-        yield f"{'family':<{width}}  passed  failed"
+        columns: tuple[Status, ...] = ("passed", "failed", "tie")
+        yield "  ".join([f"{'family':<{width}}", *(f"{status:>6}" for status in columns)])
         for name in families:
-            passed, failed = counts[name, "passed"], counts[name, "failed"]
-            if passed or failed:
-                yield f"{name:<{width}}  {passed:6d}  {failed:6d}"
-        for status in ("known difference", "not offered"):
+            numbers = [counts[name, status] for status in columns]
+            if any(numbers):
+                yield "  ".join([f"{name:<{width}}", *(f"{number:6d}" for number in numbers)])
+        for status in ("tie", "known difference", "not offered"):
             yield from self._listed(status)
         broken = [outcome for outcome in self.outcomes if outcome.status == "failed"]
         for outcome in broken[:failures]:

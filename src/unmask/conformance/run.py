@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Iterator, Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +14,10 @@ import torch
 from unmask.conformance.cases import EOS, CasePlan, Skipped, plan_of
 from unmask.conformance.models import folders, run_model
 from unmask.conformance.report import Report
+from unmask.conformance.ties import Steps, tied
 from unmask.conformance.units import check_units
 from unmask.decoding.loop import decode_steps
-from unmask.decoding.request import prompt_request
+from unmask.decoding.request import Request, prompt_request
 from unmask.decoding.results import Step
 from unmask.errors import UnmaskError
 from unmask.models.denoiser import Denoiser, ModelSpec
@@ -64,13 +65,28 @@ def _run_case(
     for dtype in dtypes:
         name = f"{case['id']} [{str(dtype).removeprefix('torch.')}]"
         try:
-            report.check(name, _differences(case, plan, folder, dtype))
+            differences = _differences(case, plan, folder, dtype)
+            report.check(name, differences, partial(_tie, case, plan, folder, dtype))
         except UnmaskError as error:
             report.add(name, "failed", f"{type(error).__name__}: {error}")
 
 
+def _together(model: Denoiser, requests: Sequence[Request]) -> Iterator[Step]:
+    return decode_steps(model, requests, len(requests))
+
+
+def _tie(case: dict[str, Any], plan: CasePlan, folder: Path, dtype: torch.dtype) -> str:
+    """The proof that the case differs by exact ties alone, "" if it does not."""
+    golden = [_golden_steps(row, plan.settings.block) for row in case.get("rows", [case])]
+    return tied(golden, lambda at, steps: _differences(case, plan, folder, at, steps), dtype)
+
+
 def _differences(
-    case: dict[str, Any], plan: CasePlan, folder: Path, dtype: torch.dtype
+    case: dict[str, Any],
+    plan: CasePlan,
+    folder: Path,
+    dtype: torch.dtype,
+    run_steps: Steps = _together,
 ) -> Iterator[str]:
     """The differences from a golden case, in the order of the steps."""
     model = _model(case["denoiser"], plan, folder, dtype)
@@ -81,7 +97,7 @@ def _differences(
         for row in expected
     ]
     steps: list[list[Step]] = [[] for _ in expected]
-    for step in decode_steps(model, requests, len(requests)):
+    for step in run_steps(model, requests):
         for key in step.keys:
             steps[key].append(step)
     for number, row in enumerate(expected):

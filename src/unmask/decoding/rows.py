@@ -128,6 +128,7 @@ class Rows:
         where = cells_where(self._active(candidates, hidden, first))
         logits = self._head(hidden, first, where)  # 1. predict   [N, V]
         stats = self._reduce(logits, where)  # 2. reduce    [N] each
+        self._check_finite(stats, hidden, first)
         draws = uniform_draws(state, candidates, self._generators) if self.needs.draws else None
         view = lay_out(state, window, candidates, stats, draws, self.needs)
         view, decision = self.decide(self.settings, state, view)  # 3. decide    [B, W]
@@ -187,7 +188,6 @@ class Rows:
         score = scored(logits, raw, sampling, boost, self._eos.last, own)
         drift = self.history.drift(state, where, logits, needs.drift) if needs.drift else None
         raw, score, drift = _on_host(raw, score, drift)
-        self._check_finite(raw, where)
         trail = self._trail(raw, where) if needs.trail else None
         return CellStats(where, raw, score, drift, self._eos.deferred(score.token), trail, credited)
 
@@ -197,15 +197,31 @@ class Rows:
         newest = torch.where(self.state.slot[where] >= 0, raw.kl_cur_prev, torch.inf)
         return torch.cat([self.state.trail[where][:, 1:], newest[:, None]], -1)
 
-    def _check_finite(self, stats: Stats, where: Where) -> None:
-        broken = stats.confidence.isnan().nonzero()
+    def _check_finite(self, stats: CellStats, hidden: Hidden, first: int) -> None:
+        broken = stats.raw.confidence.isnan().nonzero()
         if len(broken):
-            row, position = (int(index[broken[0]]) for index in where)
-            raise ModelError(
-                f"{self.spec.name} gave NaN, +inf or only -inf logits at step "
-                f"{int(self.state.nfe[row])}, position {position} of request {self.keys[row]}; "
-                "check the weights and the dtype (float16 overflows where bfloat16 does not)"
+            row, position = (index[broken[0]] for index in stats.where)
+            logits = self.model.head(hidden, row + first, position)[0]
+            where = (
+                f"at step {int(self.state.nfe[row])}, position {int(position)} of request "
+                f"{self.keys[int(row)]}"
             )
+            raise ModelError(f"{self.spec.name} gave {self._no_token(logits, where)}")
+
+    def _no_token(self, logits: Tensor, where: str) -> str:
+        """Why no token can be chosen by these logits, [V], before any is suppressed."""
+        finite = logits.isfinite().nonzero()[:, 0].tolist()
+        if finite and set(finite) <= {*self._suppressed} and bool((logits < torch.inf).all()):
+            kinds = {self.spec.mask_id: "mask", self.spec.eos_id: "EOS"}
+            names = " and ".join(f"the {kinds[token]} token {token}" for token in finite)
+            return (
+                f"a finite logit only to {names} {where}, which these settings never predict; "
+                "check the mask id and the weights"
+            )
+        return (
+            f"NaN, +inf or only -inf logits {where}; check the weights and the dtype (float16 "
+            "overflows where bfloat16 does not)"
+        )
 
     def _remember(self, logits: Tensor, stats: CellStats, decision: Decision) -> None:
         """Write into the state and the history what this step has computed."""

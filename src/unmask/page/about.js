@@ -18,7 +18,7 @@ export class About {
       "h2",
       {},
       title ? element("span", { class: "which" }, title) : null,
-      ruleOf(trace.header.settings.rule),
+      ruleOf(trace.rule),
     );
     const cost = element("strong", { class: end || open ? "cost" : "cost cut-off" }, ending(trace));
     const text = end?.text;

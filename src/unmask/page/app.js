@@ -26,7 +26,7 @@ async function open(files) {
   byId("welcome").hidden = true;
   byId("bar").hidden = false;
   viewer.open(traces);
-  const names = traces.map((trace) => trace.header.settings.rule);
+  const names = traces.map((trace) => trace.rule);
   document.title = `${names.join(" and ")} – unmask`;
 }
 

@@ -155,7 +155,7 @@ export function limitOf(rule) {
 
 function gaugeOf(trace, step) {
   const { spent, next, best, passing, share: wanted } = step.gauge;
-  const limit = limitOf(trace.header.settings.rule);
+  const limit = limitOf(trace.rule);
   const knob = limit?.[1] ? `${limit[0]} = ${limit[1]}` : limit?.[0];
   if (spent !== undefined && limit) {
     const more = next == null ? "" : `; with one more it would be ${number(next)}`;

@@ -115,6 +115,14 @@ export class Step {
   }
 }
 
+// A rule in the notation of today. Traces that do not name the start of swd are older than the
+// default `uniform`; there the start is `single`.
+export function ruleToday(rule) {
+  return rule
+    .replace(/\bswd\((?![^)]*start=)([^)]*)\)/, "swd($1, start=single)")
+    .replace(/(\bswd\([^)]*), start=uniform/, "$1");
+}
+
 export class Trace {
   constructor(header, name = "trace") {
     if (header?.trace == null) throw new TraceError(`${name} is not a trace of unmask`);
@@ -122,6 +130,7 @@ export class Trace {
       throw new TraceError(`${name} has format ${header.trace}; this page reads ${FORMAT}`);
     }
     this.header = header;
+    this.rule = ruleToday(String(header.settings.rule));
     this.name = name;
     this.canvas = Int32Array.from(header.canvas);
     this.maskId = header.spec.mask_id;

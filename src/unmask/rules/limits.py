@@ -66,3 +66,27 @@ class Cap(_CountLimit):
         left = view.masked.sum(-1)
         allowed = (p.opened // steps_here) * (p.step + 1) - (p.opened - left)
         return torch.where(p.step >= steps_here - 1, left, allowed.clamp_min(1))
+
+
+@register(
+    "limit",
+    "lead",
+    "the leftmost mask alone in a block's first step",
+    "Fast-dLLM's caches on Dream",
+)
+@dataclass(frozen=True)
+class Lead:
+    """The first step of a block commits its leftmost mask, and nothing else, at any score.
+
+    Dream reads a token from the output one position earlier. With its first token known, a block
+    can be decoded from its own outputs alone, so a cache need not compute the position before it.
+    """
+
+    needs = Needs()
+
+    def describe(self) -> str:
+        return "In the first step of a block, commit its leftmost mask and nothing else."
+
+    def __call__(self, view: View, scores: Scores, chosen: Tensor) -> Tensor:
+        leftmost = view.masked & (view.masked.cumsum(-1) == 1)
+        return torch.where((view.progress.step == 0)[:, None], leftmost, chosen)

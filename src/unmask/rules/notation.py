@@ -26,7 +26,9 @@ def read(text: str) -> list[tuple[Kind, dict[str, Any]]]:
         raise RuleError(f"{text!r} is a sweep of {count} rules; give one rule")
     parts, latest = [], 0
     for piece in text.split("|"):
-        kind, knobs = _read_part(piece, text)
+        if piece.strip() == text.strip() and (name := _matched(piece, text)[1]) not in TABLE:
+            raise UnknownName("rule or recipe", name, [*RECIPES, *(kind.name for kind in kinds())])
+        kind, knobs = read_part(piece, text)
         stage = STAGES.index(kind.stage)
         if stage < latest:
             raise RuleError(
@@ -54,15 +56,18 @@ def expand(text: str) -> list[str]:
     return lines
 
 
-def _read_part(piece: str, text: str) -> tuple[Kind, dict[str, Any]]:
-    match = _PART.match(piece)
-    if match is None:
-        what = f"cannot read {piece.strip()!r}" if piece.strip() else "an empty part"
-        raise RuleError(f"{what} in {text!r}; a part is a name, or name(value, key=value)")
-    if piece.strip() == text.strip() and match[1] not in TABLE:
-        raise UnknownName("rule or recipe", match[1], [*RECIPES, *(kind.name for kind in kinds())])
+def read_part(piece: str, text: str = "") -> tuple[Kind, dict[str, Any]]:
+    """One part of a rule, with the knobs that are written; `text` is the rule, for messages."""
+    match = _matched(piece, text or piece)
     kind = kind_named(match[1])
     return kind, _parse_knobs(kind, match[2] or "")
+
+
+def _matched(piece: str, text: str) -> re.Match[str]:
+    if match := _PART.match(piece):
+        return match
+    what = f"cannot read {piece.strip()!r}" if piece.strip() else "an empty part"
+    raise RuleError(f"{what} in {text!r}; a part is a name, or name(value, key=value)")
 
 
 def _parse_knobs(kind: Kind, inside: str) -> dict[str, Any]:

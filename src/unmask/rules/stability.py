@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from unmask.rules.rule import Rule
 
 _START = {
+    "uniform": "Before there is any history, compare with the uniform distribution.",
     "single": "Before there is any history, rank by the score alone and commit only the best "
     "(a fixed number of positions stays that number).",
     "skip": "Before there is any history, take D = 0.",
-    "uniform": "Before there is any history, compare with the uniform distribution.",
 }
 _FORM = {
     "additive": "",
@@ -40,8 +40,9 @@ class Stability:
     At lam = 0 it changes nothing, bit for bit.
 
     kl: `prev_cur` is KL(previous || current), as Algorithm 1; `cur_prev` as the theorem.
-    start: where there is no history, `single` ranks by the base score and lets adaptive selections
-        commit only the best; `skip` takes D = 0; `uniform` compares with the uniform distribution.
+    start: where there is no history, `uniform` compares with the uniform distribution, as
+        Algorithm 1; `single` ranks by the base score and lets adaptive selections commit only the
+        best; `skip` takes D = 0.
     form: for a negative score, `additive` is -H - lam D; `signed` is -H exp(lam D); `literal` is
         -H exp(-lam D), which rewards instability.
     scope: `sequence` keeps the history across blocks; `block` forgets it at each boundary.
@@ -49,7 +50,7 @@ class Stability:
 
     lam: float = 5.0
     kl: KL = "prev_cur"
-    start: Literal["single", "skip", "uniform"] = "single"
+    start: Literal["uniform", "single", "skip"] = "uniform"
     form: Literal["additive", "signed", "literal"] = "additive"
     scope: Literal["sequence", "block"] = "sequence"
 

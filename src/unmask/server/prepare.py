@@ -10,6 +10,7 @@ from unmask.decoding.options import DecodingOptions
 from unmask.decoding.request import Request
 from unmask.decoding.resolve import Resolved
 from unmask.errors import UnmaskError
+from unmask.rules.spelling import for_file
 from unmask.server.errors import ApiError, wrong_request
 from unmask.server.limits import RequestLimits, check_rule
 from unmask.server.schema import LENGTHS, REQUEST_OPTIONS, ChatRequest, CompletionRequest
@@ -39,7 +40,7 @@ class PreparedRequest:
         """The settings that are used, for the response."""
         settings, first = self.resolved.settings, self.requests[0]
         return {
-            "rule": str(settings.rule),
+            "rule": for_file(settings.rule),
             "length": first.length,
             "block": self.resolved.block,
             "eos": settings.eos,

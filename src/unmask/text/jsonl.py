@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from unmask.errors import RequestError
+from unmask.errors import RequestError, RuleError
 from unmask.models.fingerprint import sha_of
+from unmask.rules.spelling import for_file, from_file
 from unmask.text.prompts import Prompt, PromptFormat
 
 _KINDS = ("prompt", "messages", "canvas")
@@ -114,7 +115,8 @@ class AnswerFile:
         try:
             line = _object(raw)
             name, asked, settings = line["id"], line["asked"], dict(line["settings"])
-        except (RequestError, KeyError, TypeError, ValueError):
+            settings["rule"] = for_file(from_file(settings["rule"]))
+        except (RequestError, RuleError, KeyError, TypeError, ValueError):
             raise self._foreign(number) from None
         if settings != self.settings:
             raise RequestError(

@@ -32,6 +32,7 @@ from unmask.models.tokenizer import Message, Tokenizer
 from unmask.models.transformers_model import wrap
 from unmask.models.wrappers.guided import Guided, check_scale
 from unmask.rules.plugins import sources_of
+from unmask.rules.spelling import for_file, for_key
 from unmask.text.answers import Answer, decode_requests
 from unmask.text.clock import Seconds, timed_steps
 from unmask.text.prompts import Prompt, PromptFormat, RenderedPrompt
@@ -348,7 +349,7 @@ class Session:
             "dtype": self.dtype,
             "cache": options.cache or "none",
             "guidance": options.guidance,
-            "rule": str(settings.rule),
+            "rule": for_file(settings.rule),
             "length": resolved.length,
             "block": resolved.block,
             "eos": settings.eos,
@@ -362,7 +363,7 @@ class Session:
         }
         if parts := sources_of(settings.rule):
             record["parts"] = parts
-        return {**record, "sha": sha_of(record)}
+        return {**record, "sha": sha_of({**record, "rule": for_key(str(settings.rule))})}
 
 
 def _defaults(options: DecodingOptions, checkpoint: Description | None) -> DecodingOptions:

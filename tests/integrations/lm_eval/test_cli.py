@@ -10,6 +10,7 @@ import pytest
 from tests.integrations.lm_eval.harness_tasks import read_output, write_choices, write_words
 from unmask.cli import main
 from unmask.lab.sweep.store import Store
+from unmask.rules.spelling import for_file
 
 pytest.importorskip("lm_eval")
 pytestmark = pytest.mark.filterwarnings("default")  # of the harness and what it imports
@@ -76,7 +77,7 @@ def test_a_local_task_scores_as_unmask_eval_does_item_by_item(tmp_path):
     assert 0 < right < COUNT
     assert scores["exact_match,strict-match"] == pytest.approx(right / COUNT)
     assert scores["nfe,none"] == pytest.approx(nfe / COUNT)
-    assert results["config"]["unmask"]["rule"] == RULE
+    assert results["config"]["unmask"]["rule"] == for_file(RULE)
     assert "|local_words|" in done.stdout
     assert "|nfe " in done.stdout
 
@@ -130,7 +131,7 @@ def test_a_rule_with_commas_and_equals_signs_comes_through(tmp_path):
     ):
         results, _ = lm_eval(tmp_path, model, f"out{number}")
         settings = results["config"]["unmask"]
-        assert settings["rule"] == rule
+        assert settings["rule"] == for_file(rule)
         assert (settings["length"], settings["eos"]) == (24, "stop")
 
 
@@ -144,7 +145,9 @@ def test_a_config_file_of_lm_eval_is_understood(tmp_path):
     )
     assert main(["lm-eval", "--config", str(file)]) == 0
     results, _ = read_output(tmp_path / "out", "local_words")
-    assert results["config"]["unmask"]["rule"] == "confidence | swd(1, kl=cur_prev) | eb(0.1)"
+    assert results["config"]["unmask"]["rule"] == for_file(
+        "confidence | swd(1, kl=cur_prev) | eb(0.1)"
+    )
     assert (results["config"]["batch_size"], results["config"]["device"]) == (2, "cpu")
 
 

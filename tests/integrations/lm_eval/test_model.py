@@ -14,6 +14,7 @@ from tests.integrations.lm_eval.harness_tasks import write_choices, write_texts,
 from unmask import load
 from unmask.embedded.tasks import TASKS
 from unmask.errors import RequestError
+from unmask.rules.spelling import for_file
 from unmask.studies.likelihood import Continuation, log_likelihoods
 from unmask.text.session import Session
 
@@ -276,7 +277,7 @@ def test_arguments_as_one_text_are_read_as_the_command_line_reads_them():
 
     rule = "entropy | swd(30, kl=cur_prev) | threshold(-0.7)"
     lm = get_model("unmask").create_from_arg_string(f"rule={rule},block=full", {"batch_size": 2})
-    assert lm.settings["rule"] == rule
+    assert lm.settings["rule"] == for_file(rule)
     assert lm.options.batch_size == 2
 
 

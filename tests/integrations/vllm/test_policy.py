@@ -57,7 +57,7 @@ def test_one_policy_per_request_decides_as_unmask_alone(rule):
 
 def test_one_policy_for_two_requests_loses_their_history_and_nothing_else():
     model, blocks = random_lookup(0, length=BLOCK), [[1] + [MASK] * 11, [2] + [MASK] * 11]
-    shared = UnmaskPolicy("confidence | swd(5) | top(1)")
+    shared = UnmaskPolicy("confidence | swd(5, start=skip) | top(1)")
     filled, _ = run([shared, shared], model, blocks)
     plain = [infill(model, block, "confidence | top(1)").canvas.tolist() for block in blocks]
     assert filled == plain

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
 from tests.helpers import outcome
 from tests.models.caches.watch import PROMPTS, alone, positions_fed
@@ -22,6 +23,7 @@ from unmask import (
 )
 from unmask.models import words
 from unmask.models.caches import POLICIES, DelayedCache, DualCache, PrefixCache
+from unmask.rules.select import TopK
 
 FULL = ["llada", "dream", "llada-moe"]
 CACHES = ["prefix", "dual", "delayed"]
@@ -33,6 +35,14 @@ RULES = [
 ]
 TOP = "confidence | top(1)"
 PROMPT = [5, 17, 200]  # the answer begins at 3
+
+
+def rightmost(view):
+    """A score that grows to the right."""
+    return torch.arange(view.masked.shape[-1]).double().expand(view.masked.shape)
+
+
+RIGHT_TO_LEFT = Rule(rightmost, TopK(1))
 
 
 def fed_by(model, policy, rule=TOP, prompt=PROMPT, **knobs):
@@ -186,23 +196,24 @@ def test_guidance_keeps_a_cache_for_each_of_its_passes(model_of, cache):
 # Dream reads token i from its output at i - 1
 
 
-def test_the_prefix_cache_of_a_shifted_model_computes_the_position_before_as_well(model_of):
-    fed = fed_by(model_of("dream"), "prefix", length=8, block=4)
+@pytest.mark.parametrize(("cache", "ends"), [("prefix", (11, 11)), ("dual", (7, 11))])
+def test_the_position_before_a_window_is_computed_while_its_first_token_is_a_mask(
+    model_of, cache, ends
+):
+    first, second = ends
+    fed = fed_by(model_of("dream"), cache, RIGHT_TO_LEFT, length=8, block=4)
     assert fed == [
         [*range(11)],
-        *[[*range(2, 11)]] * 3,
+        *[[*range(2, first)]] * 3,
         [*range(11)],
-        *[[*range(6, 11)]] * 3,
+        *[[*range(6, second)]] * 3,
     ]
-
-
-def test_the_dual_cache_of_a_shifted_model_computes_the_position_before_as_well(model_of):
-    fed = fed_by(model_of("dream"), "dual", length=8, block=4)
+    fed = fed_by(model_of("dream"), cache, "confidence | ar(2) | lead", length=8, block=4)
     assert fed == [
         [*range(11)],
-        *[[*range(2, 7)]] * 3,
+        *[[*range(3, first)]] * 3,
         [*range(11)],
-        *[[*range(6, 11)]] * 3,
+        *[[*range(7, second)]] * 3,
     ]
 
 

@@ -32,7 +32,7 @@ RULES = [
     "confidence | swd(5) | eb(2)",
     "entropy | swd(2, kl=cur_prev) | threshold(-1)",
     "margin | swd(2, start=skip, scope=block) | threshold(0.3)",
-    "entropy | swd(2, start=uniform, form=signed) | eb(0.5)",
+    "entropy | swd(2, start=single, form=signed) | eb(0.5)",
     "confidence | klass(0.2, kl=0.5, gate=no)",
     "credit(0.65) | confidence | swd(1) | eb(1) | floor(2)",
     "confidence | swd(1) | threshold(0.2) | revoke(0.2, times=2)",

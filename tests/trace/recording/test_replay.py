@@ -12,6 +12,7 @@ from tests.helpers import random_lookup, rule_texts
 from tests.trace.runs import anything, traced
 from unmask import Rule, Settings, load, prompt_request
 from unmask.cli import main
+from unmask.rules.spelling import for_file
 from unmask.trace import Trace
 from unmask.trace.recording.codec import TraceError
 from unmask.trace.recording.replay import branch, difference, replay
@@ -148,7 +149,7 @@ def test_the_command_branches_and_keeps_the_new_trace(trace_file, capsys, tmp_pa
     assert main(["replay", str(trace_file), "--branch", "2", *rule, "-o", str(other)]) == 0
     assert "the first 2 repeated" in capsys.readouterr().out
     new = Trace.read(other)
-    assert new.header["branch"] == {"of": "a.trace", "rule": SWD, "step": 2}
+    assert new.header["branch"] == {"of": "a.trace", "rule": for_file(SWD), "step": 2}
     assert main(["replay", str(other), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["identical"] is True
 

@@ -18,6 +18,7 @@ from unmask import Batch, Rule, Settings, decode_steps, load, prompt_request
 from unmask.kernels.reduce import divergence
 from unmask.models.function import from_function
 from unmask.rules.select import best_first
+from unmask.rules.spelling import for_file
 from unmask.trace import Trace, Tracer
 from unmask.trace.recording import tracer as tracer_module
 
@@ -178,7 +179,7 @@ def test_it_is_gzipped_json_lines_that_begin_with_all_that_was_asked():
     lines = zlib.decompress(traced(model, request)[0], 31).decode().splitlines()
     records = [json.loads(line) for line in lines]
     assert records[0]["trace"] == 1
-    assert records[0]["settings"]["rule"] == SWD
+    assert records[0]["settings"]["rule"] == for_file(SWD)
     assert records[0]["canvas"] == request.canvas.tolist()
     assert records[-1]["end"]["text"] == "text"
 

@@ -9,7 +9,7 @@ from unmask.trace.story.overview import tell_run
 from unmask.trace.story.step_story import tell_step
 from unmask.trace.story.story import folded
 
-SWD = "confidence | swd(5) | threshold(0.5)"
+SWD = "confidence | swd(5, start=single) | threshold(0.5)"
 
 
 def lines(telling):
@@ -32,7 +32,7 @@ def test_a_run_names_what_lam_0_would_have_done_and_who_is_worth_asking_about():
 
 
 def test_a_run_that_swd_left_alone_says_so():
-    told = lines(tell_run(trace_of("confidence | swd(5) | top(1)", RASH, RASH)))
+    told = lines(tell_run(trace_of("confidence | swd(5, start=single) | top(1)", RASH, RASH)))
     assert "SWD changed nothing: lam = 0 would have committed the same in every step." in told
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from tests.trace.scripted import HOLE, RASH, SETTLED, SWINGS, said, trace_of
@@ -45,14 +46,29 @@ def test_the_entropy_budget_says_what_one_more_would_have_cost():
 
 
 def test_without_history_swd_lets_only_the_best_go():
-    trace = trace_of("confidence | swd(5) | threshold(0.5)", RASH, SWINGS, SETTLED)
+    trace = trace_of("confidence | swd(5, start=single) | threshold(0.5)", RASH, SWINGS, SETTLED)
     assert "the first step has no earlier one to compare with" in story(trace, 1)
     assert "Committed at step 1: the first step" in story(trace, 2)
 
 
+def test_the_first_step_is_compared_with_the_uniform_distribution_and_the_story_says_so():
+    trace = trace_of("confidence | swd(5) | threshold(0.5)", RASH, SWINGS, SETTLED)
+    first = trace.moments[0]
+    assert np.isfinite(first.instability).all()
+    factors = np.exp(first.score - first.base)
+    np.testing.assert_allclose(factors, np.exp(-5 * first.instability), rtol=0.05)
+    assert "In the first step, D is measured against the uniform distribution." in (
+        tell_position(trace, 1).note
+    )
+
+
 def test_what_swd_held_back_is_told_with_d_score_and_rank():
     trace = trace_of(
-        "confidence | swd(5) | threshold(0.5)", RASH, SWINGS, SETTLED, canvas=[HOLE] * 3
+        "confidence | swd(5, start=single) | threshold(0.5)",
+        RASH,
+        SWINGS,
+        SETTLED,
+        canvas=[HOLE] * 3,
     )
     first = trace.moments[0]
     assert first.unweighted == (0, 1, 2)
@@ -69,7 +85,7 @@ def test_what_swd_held_back_is_told_with_d_score_and_rank():
 
 
 def test_where_swd_changed_nothing_the_story_says_so():
-    trace = trace_of("confidence | swd(5) | top(1)", RASH, RASH, RASH)
+    trace = trace_of("confidence | swd(5, start=single) | top(1)", RASH, RASH, RASH)
     for position in (1, 2):
         assert "SWD changed nothing here" in story(trace, position)
 
@@ -126,7 +142,7 @@ def test_a_budget_of_steps_that_forced_it_is_named():
 
 
 def test_what_a_budget_of_steps_forces_is_forced_at_lam_0_too():
-    trace = trace_of("confidence | swd(5) | top(1)", RASH, RASH, steps=1)
+    trace = trace_of("confidence | swd(5, start=single) | top(1)", RASH, RASH, steps=1)
     assert trace.moments[0].unweighted == (1, 2)
     assert "SWD changed nothing here" in story(trace, 1)
 
@@ -197,7 +213,7 @@ def test_a_run_that_was_cut_off_tells_what_is_known_so_far():
 
 
 def test_the_steps_of_a_branch_are_its_run_s():
-    whole = trace_of("confidence | swd(5) | top(1)", RASH, SWINGS)
+    whole = trace_of("confidence | swd(5, start=single) | top(1)", RASH, SWINGS)
     header = {**whole.header, "branch": {"step": 1}}
     told = story(Trace(header, whole.moments, whole.words, whole.end), 2)
     assert "Committed at step 1: the branch repeats this step of the original run." in told

@@ -10,6 +10,7 @@ from unmask.decoding.options import OPTIONS, DecodingOptions
 from unmask.decoding.request import Settings
 from unmask.decoding.sampling import Sampling
 from unmask.models.fingerprint import sha_of
+from unmask.rules.spelling import for_file, for_key, from_file
 
 DECODING = 1  # raised when the same settings give other tokens
 # The options that every stored trial holds. Others are left out where they are not set, so that
@@ -53,6 +54,7 @@ class Trial(DecodingOptions):
     def key(self) -> str:
         """A fingerprint of everything but the model's name, which its weights stand for."""
         record = self.record()
+        record["rule"] = for_key(self.rule)
         del record["model"]
         for name in ("parts", "timing"):  # the key of a trial without them does not know them
             if not record[name]:
@@ -79,9 +81,10 @@ class Trial(DecodingOptions):
             for name, value in asdict(self).items()
             if name not in OPTIONS or name in _ALWAYS or value is not None
         }
+        values["rule"] = for_file(self.rule)
         return {name: values.pop(name) for name in _FIRST} | values
 
     @classmethod
     def of(cls, record: dict[str, Any]) -> Trial:
         """From JSON."""
-        return cls(**record)
+        return cls(**{**record, "rule": from_file(record["rule"])})

@@ -84,7 +84,8 @@ class Cached:
         computed = self.policy(canvas, memory) & real
         asked = computed
         if self.model.arch.shift:  # token i is read from the output at i - 1
-            computed = computed | (pad(computed, (0, 1))[:, 1:] & real)
+            read = computed & (canvas.masked | ~_first(canvas))
+            computed = computed | (pad(read, (0, 1))[:, 1:] & real)
             asked = pad(computed, (1, 0))[:, :-1]
             asked[:, 0] = computed[:, 0]
         self._forward(canvas, computed, real)
@@ -147,6 +148,11 @@ class Cached:
                 self._hidden = _resized(self._hidden, shape[-1], 1)[there]
         self._keys, self._memory = canvas.keys, memory
         return memory
+
+
+def _first(canvas: Canvas) -> Tensor:
+    """True at the first position of each row's window: [B, L]."""
+    return torch.arange(canvas.tokens.shape[-1]) == canvas.start[:, None]
 
 
 def _empty(shape: torch.Size) -> Memory:

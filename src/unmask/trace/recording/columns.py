@@ -60,6 +60,8 @@ class Columns:
         )
         exact = _exact(stack, _moved(rule, stack, kl) if moved is None else moved[kept])
         floats, ranks = _floats(exact.T, stack), _ranks(stack)
+        if rule.needs.uniform_start and moved is None:
+            floats["instability"] = _from_uniform(stack, kl)
         tokens = {"token": stack.view.token[stack.view.masked].cpu().numpy()}
         for place in range(likeliest.shape[-1]):
             tokens[f"alternative_{place}"] = likeliest[kept, place].numpy()
@@ -88,6 +90,15 @@ def _exact(stack: Stack, moved: Tensor) -> Array:
     ranked = [stack.decision.base.key, scores.key, scores.value]
     table = torch.stack([*known, *ranked], -1)[masked]  # [N, 7]
     return torch.cat([table, moved[:, None]], -1).cpu().numpy()
+
+
+def _from_uniform(stack: Stack, kl: KL) -> Array:
+    """D of every candidate; without an earlier step it is measured against uniform: float16 [N].
+
+    The digests leave the latter out, as they did before it was written.
+    """
+    with np.errstate(over="ignore"):
+        return stack.view.instability(kl)[stack.view.masked].cpu().numpy().astype(np.float16)
 
 
 _EXACT = ("confidence", "margin", "entropy", "raw_entropy", "base", "score", "value", "instability")

@@ -15,6 +15,7 @@ from unmask.decoding.request import Settings
 from unmask.decoding.sampling import Sampling
 from unmask.models.denoiser import ModelSpec
 from unmask.rules.rule import Rule
+from unmask.rules.spelling import from_file
 from unmask.trace.recording.codec import FORMAT, Array, TraceError, flags, inflated, raw, unpack
 
 
@@ -30,7 +31,7 @@ class Moment:
     margin: Array
     entropy: Array  # of the distribution that the rule scores
     raw_entropy: Array  # of the model's own distribution, which budgets count
-    instability: Array  # D, NaN without a distribution of the step before
+    instability: Array  # D, NaN where there is nothing to compare with
     base: Array  # the score before modulators; a logarithm if `logarithmic`
     score: Array  # the score after modulators
     logarithmic: bool
@@ -113,7 +114,7 @@ class Trace:
 
     @cached_property
     def rule(self) -> Rule:
-        return Rule.parse(self.header["settings"]["rule"])
+        return Rule.parse(from_file(self.header["settings"]["rule"]))
 
     @cached_property
     def settings(self) -> Settings:

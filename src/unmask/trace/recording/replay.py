@@ -17,6 +17,7 @@ from unmask.decoding.state import State
 from unmask.models.denoiser import Denoiser
 from unmask.models.tokenizer import Tokenizer
 from unmask.rules.rule import Decision, Rule
+from unmask.rules.spelling import for_file
 from unmask.rules.view import View
 from unmask.trace.recording.codec import TraceError
 from unmask.trace.recording.reading import Moment, Trace
@@ -60,7 +61,7 @@ def branch(
             f"{len(trace.moments)} of them, got {step}"
         )
     request = request_of(trace, model, replace(trace.settings, rule=rule))
-    origin = {"of": trace.name, "rule": str(trace.rule), "step": step}
+    origin = {"of": trace.name, "rule": for_file(trace.rule), "step": step}
     return _traced(trace, model, request, trace.moments[:step], tokenizer, origin)
 
 

@@ -16,6 +16,7 @@ from unmask.decoding.request import Request
 from unmask.decoding.results import Result, Step
 from unmask.models.denoiser import Denoiser, ModelSpec
 from unmask.models.tokenizer import Tokenizer
+from unmask.rules.spelling import for_file
 from unmask.trace.recording.alternatives import Cells
 from unmask.trace.recording.codec import FORMAT, GZIP, Array
 from unmask.trace.recording.columns import Columns, direction
@@ -124,7 +125,7 @@ class Tracer:
             "model": {"name": spec.name, **model},
             "spec": vars(spec),
             "settings": {
-                "rule": str(settings.rule),
+                "rule": for_file(settings.rule),
                 "block": settings.block,
                 "eos": settings.eos,
                 "sampling": vars(settings.sampling),

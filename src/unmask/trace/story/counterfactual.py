@@ -12,6 +12,7 @@ from unmask.trace.recording.reading import Trace
 from unmask.trace.story.format import listed, quoted, share
 from unmask.trace.story.timeline import Look, Timeline
 
+UNIFORM = "In the first step, D is measured against the uniform distribution."
 MEANING = (
     "lam = 0 means the same step of this run with the same canvas, decided without SWD. A whole "
     "run without SWD would differ from this run after the first difference."
@@ -19,8 +20,11 @@ MEANING = (
 
 
 def meaning(trace: Trace) -> str:
-    """A note on what lam = 0 means; empty if the rule has no SWD."""
-    return MEANING if swd_of(trace.rule) is not None else ""
+    """A note on what D and lam = 0 mean; empty if the rule has no SWD."""
+    swd = swd_of(trace.rule)
+    if swd is None:
+        return ""
+    return f"{UNIFORM} {MEANING}" if swd.start == "uniform" else MEANING
 
 
 def swd_words(timeline: Timeline) -> list[str]:
@@ -88,18 +92,16 @@ def _brought(swd: Stability, look: Look) -> str:
 
 def _penalty(swd: Stability, look: Look) -> str:
     """How SWD changed its score and its rank."""
-    if math.isnan(look.instability) and swd.start != "uniform":
+    if math.isnan(look.instability):
         waits = "SWD does not allow it" if not look.ready else "SWD leaves its score as it was"
         return f"it had no earlier distribution to compare with, so {waits}"
-    moved = number(look.instability)
-    what = "the distance from uniform" if moved == "-" else f"D = {moved}"
     verb = "lowered" if _lowers(swd, look) else "changed"
     rank = f"left its rank at {look.rank}"
     if look.base_rank != look.rank:
         every = "" if len(look.trace.rule.modulators) == 1 else " (with all modulators)"
         rank = f"changed its rank from {look.base_rank} to {look.rank}{every}"
     change = f"{number(look.base)} to {beside(look.score, look.base)}{_factor(look)}"
-    return f"{what} {verb} its score from {change} and {rank}"
+    return f"D = {number(look.instability)} {verb} its score from {change} and {rank}"
 
 
 def _lowers(swd: Stability, look: Look) -> bool:

@@ -29,7 +29,7 @@ class Look:
     position: int
     token: int
     confidence: float
-    instability: float  # D, NaN without a distribution of the step before
+    instability: float  # D, NaN where there is nothing to compare with
     score: float  # after modulators, in its own unit
     rank: int
     base_rank: int

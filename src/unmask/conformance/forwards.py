@@ -1,0 +1,88 @@
+"""Golden generations forward by forward: what each forward of upstream wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from unmask.conformance.ties import Written
+from unmask.models.denoiser import ModelSpec
+
+
+def real_prompts(case: dict[str, Any]) -> list[list[int]]:
+    """The prompt of each row without its padding, which is on the left."""
+    prompts: list[list[int]] = case["prompt_ids"]
+    real = case.get("attention_mask") or [[1] * len(ids) for ids in prompts]
+    return [
+        [token for token, there in zip(ids, row, strict=True) if there]
+        for ids, row in zip(prompts, real, strict=True)
+    ]
+
+
+def wanted_answer(case: dict[str, Any], row: int) -> list[int]:
+    """The golden answer; upstream may cut it after EOS, or leave masks after the length."""
+    if "generated_ids" in case:
+        ids: list[int] = case["generated_ids"][row]
+        return ids
+    ids = case["output_ids"][row][len(case["prompt_ids"][row]) :]
+    return ids[: ids.index(case["mask_id"])] if case["mask_id"] in ids else ids
+
+
+def useful_forwards(case: dict[str, Any], spec: ModelSpec) -> list[list[Written]] | None:
+    """What each forward with a mask to fill wrote, for each row; None if the case has no inputs.
+
+    Left out are prefills and forwards over a complete block: upstream's caches run one more per
+    block, to write keys and values or because they check only after the second.
+    """
+    if case.get("forward_inputs") is None:
+        return None
+    return [_written(case, spec, row) for row in range(len(case["prompt_ids"]))]
+
+
+def _written(case: dict[str, Any], spec: ModelSpec, row: int) -> list[Written]:
+    prompt, answer = real_prompts(case)[row], wanted_answer(case, row)
+    padding = len(case["prompt_ids"][row]) - len(prompt)
+    inputs = [rows[row][padding:] for rows in case["forward_inputs"]]
+    whole = max(len(prompt) + len(answer), *map(len, inputs))
+    block = case["params"].get("block_length") or whole
+    canvas = [*prompt, *[spec.mask_id] * (whole - len(prompt))]
+    places = _by_blocks if spec.block is not None else _by_windows
+    forwards = list(places(inputs, canvas, block, len(prompt), spec.mask_id))
+    after = [canvas for canvas, _ in forwards[1:]] + [[*prompt, *answer]]
+    return [
+        {i: new for i, (old, new) in enumerate(zip(before, now, strict=False)) if old != new}
+        for (before, useful), now in zip(forwards, after, strict=True)
+        if useful
+    ]
+
+
+def _by_windows(
+    inputs: list[list[int]], canvas: list[int], block: int, prompt: int, mask: int
+) -> Iterator[tuple[list[int], bool]]:
+    """The canvas before each forward, and whether the active block has masks: full attention.
+
+    A block opens with a forward over the whole canvas; with a cache, the inputs of the others
+    begin at the block.
+    """
+    start = 0
+    for ids in inputs:
+        offset, active = start, ids[:block]
+        if len(ids) == len(canvas):
+            offset, active = 0, ids
+            start = prompt + (ids.index(mask) - prompt) // block * block if mask in ids else start
+        canvas = [*canvas[:offset], *ids, *canvas[offset + len(ids) :]]
+        yield canvas, mask in active
+
+
+def _by_blocks(
+    inputs: list[list[int]], canvas: list[int], block: int, prompt: int, mask: int
+) -> Iterator[tuple[list[int], bool]]:
+    """The same for block-causal models, whose inputs end with the active block.
+
+    They begin at 0, or with a cache at the block itself.
+    """
+    for ids in inputs:
+        known = len(ids) > block or ids == canvas[: len(ids)]
+        offset = 0 if known else canvas.index(mask) // block * block
+        canvas = [*canvas[:offset], *ids, *canvas[offset + len(ids) :]]
+        yield canvas, mask in ids[-block:]
