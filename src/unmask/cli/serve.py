@@ -71,6 +71,8 @@ def _add_limits(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
     max_length = "most tokens that a request may write (default: 1024)"
     add("--max-length", type=int, default=1024, metavar="N", help=max_length)
+    step = "seconds of one step after which requests get 503 (default: 120)"
+    add("--step-timeout", type=float, default=120.0, metavar="S", help=step)
     max_prompt = "most tokens of a prompt (default: 4096)"
     add("--max-prompt", type=int, default=4096, metavar="N", help=max_prompt)
 
@@ -106,7 +108,10 @@ def _run_here(arguments: argparse.Namespace, key: str | None) -> int:
         try:
             server.run([bound])
         finally:
-            service.stop()
+            stopped = service.stop()
+        if not stopped:  # its thread may keep the interpreter from ending
+            _say("unmask serve: a step did not end; its requests were answered with 503")
+            os._exit(1)
     return 0
 
 
@@ -183,7 +188,11 @@ def served_model(arguments: argparse.Namespace) -> ServedModel:
     from unmask.text.session import Session
 
     session = Session(arguments.model, options=read_options(arguments), device=arguments.device)
-    limits = RequestLimits(length=arguments.max_length, prompt=arguments.max_prompt)
+    limits = RequestLimits(
+        length=arguments.max_length,
+        prompt=arguments.max_prompt,
+        step_seconds=arguments.step_timeout,
+    )
     length = session.resolve().length
     if length > limits.length:
         raise RequestError(

@@ -26,11 +26,14 @@ class RequestLimits:
     forwards: int = 4096  # of one row; a rule that revokes commitments might never end
     body: int = 2**18  # bytes of a request
     seconds: float = 30.0  # for the body to arrive
+    step_seconds: float = 120.0  # of one step, before the engine counts as stuck
 
     def __post_init__(self) -> None:
         for name in ("length", "prompt"):
             if getattr(self, name) < 1:
                 raise RequestError(f"--max-{name} must be >= 1, got {getattr(self, name)}")
+        if not self.step_seconds > 0:
+            raise RequestError(f"--step-timeout must be > 0, got {self.step_seconds:g}")
 
     def check_size(self, prompt: int, masks: int) -> None:
         """Raise if a canvas has more prompt tokens or more masks than allowed."""
