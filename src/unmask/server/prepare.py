@@ -113,8 +113,8 @@ def _options(served: ServedModel, body: ChatRequest | CompletionRequest) -> Deco
 
 def rows_of(body: ChatRequest | CompletionRequest) -> int:
     """The rows of a request: prompts times n."""
-    several = isinstance(body, CompletionRequest) and not isinstance(body.prompt, str)
-    return (len(body.prompt) if several else 1) * (body.n or 1)
+    prompt = None if isinstance(body, ChatRequest) else body.prompt
+    return (len(prompt) if isinstance(prompt, list) else 1) * (body.n or 1)
 
 
 def _prompts(served: ServedModel, body: ChatRequest | CompletionRequest) -> list[Prompt]:
