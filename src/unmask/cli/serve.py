@@ -73,8 +73,8 @@ def _add_limits(group: argparse._ArgumentGroup) -> None:
     add("--max-length", type=int, default=1024, metavar="N", help=max_length)
     step = "seconds of one step after which requests get 503 (default: 120)"
     add("--step-timeout", type=float, default=120.0, metavar="S", help=step)
-    max_prompt = "most tokens of a prompt (default: 4096)"
-    add("--max-prompt", type=int, default=4096, metavar="N", help=max_prompt)
+    max_prompt = "most tokens of a prompt (default: the model's context, at most 4096)"
+    add("--max-prompt", type=int, metavar="N", help=max_prompt)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -190,7 +190,7 @@ def served_model(arguments: argparse.Namespace) -> ServedModel:
     session = Session(arguments.model, options=read_options(arguments), device=arguments.device)
     limits = RequestLimits(
         length=arguments.max_length,
-        prompt=arguments.max_prompt,
+        prompt=_max_prompt(arguments.max_prompt, session.context),
         step_seconds=arguments.step_timeout,
     )
     length = session.resolve().length
@@ -201,6 +201,15 @@ def served_model(arguments: argparse.Namespace) -> ServedModel:
         )
     is_folder = Path(session.name).expanduser().is_dir()
     return ServedModel(session.spec.name if is_folder else session.name, session, limits)
+
+
+def _max_prompt(given: int | None, context: int | None) -> int:
+    """The tokens that a prompt may have: never more than the model's context."""
+    if given is None:
+        return min(4096, context or 4096)
+    if context is not None and given > context:
+        raise RequestError(f"--max-prompt must be <= {context}, the model's context, got {given}")
+    return given
 
 
 def _use_threads(session: Session, threads: int | None) -> None:

@@ -13,7 +13,7 @@ from unmask.server.choices import Choice, choices_of
 from unmask.server.engine import Closing, Engine, Full
 from unmask.server.errors import ApiError
 from unmask.server.metrics import Metrics
-from unmask.server.prepare import PreparedRequest, ServedModel, prepare
+from unmask.server.prepare import PreparedRequest, ServedModel, check_together, prepare, rows_of
 from unmask.server.schema import ChatRequest, CompletionRequest
 from unmask.server.traces import BeginTrace, TraceElsewhere, TraceStore, nowhere
 
@@ -36,6 +36,7 @@ class Service:
         self.metrics = Metrics(self.engine, self.traces)
         self.created = int(time.time())
         self._prepare = ThreadPoolExecutor(1, "unmask-prepare")  # tokenizing blocks a thread
+        self._preparing = 0  # rows; they count against the queue
         self._deadline: float | None = None
         self._stopped = Event()
         self._watch = Thread(target=self._watch_steps, name="unmask-watch", daemon=True)
@@ -99,12 +100,10 @@ class Service:
     ) -> tuple[PreparedRequest, list[Choice]]:
         """Prepare a request outside the event loop and queue all of its choices, or refuse it."""
         self._check_open()
-        if self.engine.room < 1:
-            raise self._full()
+        check_together(self.served, body)
         if body.trace and self.begin_trace is None:
             raise ApiError(400, "this server keeps no traces", param="trace")
-        loop = asyncio.get_running_loop()
-        prepared = await loop.run_in_executor(self._prepare, prepare, self.served, body)
+        prepared = await self._prepared(body)
         begin_trace = self.begin_trace if body.trace else None
         session, streamed = self.served.session, bool(body.stream)
         choices = choices_of(session, prepared, streamed, begin_trace, self.traces)
@@ -117,6 +116,18 @@ class Service:
             self._check_open()
             raise
         return prepared, choices
+
+    async def _prepared(self, body: ChatRequest | CompletionRequest) -> PreparedRequest:
+        """The rows of a request, if the queue has room for them and for all that come before."""
+        rows = rows_of(body)
+        if self._preparing + rows > self.engine.room:
+            raise self._full()
+        self._preparing += rows
+        try:
+            loop = asyncio.get_running_loop()
+            return await loop.run_in_executor(self._prepare, prepare, self.served, body)
+        finally:
+            self._preparing -= rows
 
     def _check_open(self) -> None:
         if self.engine.dead:
@@ -152,7 +163,7 @@ class Service:
             "forwards": engine.counts.forwards,
             "seconds_since_step": round(engine.seconds_since_step, 3),
             "rows": engine.rows,
-            "waiting": engine.waiting,
+            "waiting": engine.waiting + self._preparing,
             "batch_size": engine.batch_size,
             "queue_size": engine.queue_size,
         }
