@@ -142,6 +142,11 @@ def find_folder(
         ) from None
 
 
+def is_here(source: str) -> bool:
+    """Whether `find_folder` finds a checkpoint without a download."""
+    return source == embedded.NAME or Path(source).expanduser().is_dir()
+
+
 def default_dtype(folder: Path) -> str | None:
     """The dtype of a checkpoint if the caller gives none; None means as stored."""
     return embedded.DTYPE if folder == embedded.FOLDER else None
