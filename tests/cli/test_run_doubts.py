@@ -78,6 +78,19 @@ def test_another_models_own_context_counts(run, tmp_path):
     assert "warning" not in run("Hell", "--raw", model=narrow)[2]
 
 
+@pytest.mark.filterwarnings("always")
+def test_a_timetable_longer_than_the_answer_is_told(capsys):
+    def warned(*arguments):
+        assert main(["run", "Repeat: pig.", "--length", "4", *arguments]) == 0
+        return "warning" in (err := capsys.readouterr().err), err.split("\n")[0]
+
+    told = "warning: timesteps(256) spends 256 forwards on 4 tokens; timesteps(4) is enough"
+    assert warned("--rule", "dream") == (True, told)
+    for enough in (["--rule", "dream", "--steps", "4"], ["--rule", "entropy | timesteps(4)"]):
+        assert not warned(*enough)[0]
+    assert not warned("--rule", "llada")[0]  # it takes a forward for each token at most
+
+
 @pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize("text", ["Ann has [MASK] pens", "[MASK*3] pens"])
 def test_masks_in_a_prompt_that_is_continued_are_hinted_at_in_one_line(run, text):

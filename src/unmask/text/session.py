@@ -35,6 +35,7 @@ from unmask.rules.plugins import sources_of
 from unmask.rules.spelling import for_file, for_key
 from unmask.text.answers import Answer, decode_requests
 from unmask.text.clock import Seconds, timed_steps
+from unmask.text.doubts import doubts, too_long
 from unmask.text.prompts import Prompt, PromptFormat, RenderedPrompt
 from unmask.text.settled import RowCanvas, TextReader
 from unmask.trace.recording.files import KeptBytes, Traces
@@ -254,7 +255,7 @@ class Session:
         rendered = prompt.render(self.tokenizer)
         resolved = self.resolve(options, prompt.infill)
         request = rendered.request(self.tokenizer, self.spec, resolved)
-        if long := self._too_long(request):
+        if long := too_long(request, self.context, self.spec):
             advice = f"shorten the prompt or the answer, or set context to {len(request.canvas)}"
             raise RequestError(f"{long}; {advice}")
         for doubt in self.doubts(rendered, request):
@@ -262,21 +263,10 @@ class Session:
         return request
 
     def doubts(self, prompt: RenderedPrompt, request: Request) -> Iterator[str]:
-        """What the model was not made for, though it can be asked."""
-        if long := self._too_long(request):
+        """What the model was not made for, though it can be asked, and forwards that are wasted."""
+        if long := too_long(request, self.context, self.spec):
             yield long
-        unknown = prompt.unknown_words(self.tokenizer)
-        if unknown:
-            yield f"{self.spec.name} does not know {', '.join(map(repr, unknown))}"
-        if not prompt.infill and prompt.holds_masks:
-            yield "[MASK] in a prompt is plain text; infill fills it"
-
-    def _too_long(self, request: Request) -> str:
-        """Says that a canvas is longer than the context; empty if it is not."""
-        size, most, name = len(request.canvas), self.context, self.spec.name
-        if most is None or size <= most:
-            return ""
-        return f"{size} positions are more than the {most} that {name} was made for"
+        yield from doubts(prompt, request, self.tokenizer, self.spec)
 
     def model(self, options: DecodingOptions | None = None) -> Denoiser:
         """The model with the cache and the guidance of the options; loads it if necessary."""
