@@ -16,6 +16,7 @@ from unmask.cli.options import (
     MODEL,
     add_import,
     add_options,
+    positive,
     read_options,
     refuse,
     shown_count,
@@ -64,6 +65,8 @@ def add_model(group: argparse._ArgumentGroup) -> None:
     option(
         "--device", metavar="NAME", help="torch device (default: cuda if there is one, else cpu)"
     )
+    context = "most positions of prompt and answer (default: the checkpoint's own limit)"
+    option("--context", type=positive, metavar="N", help=context)
     add_options(group, MODEL)
 
 
@@ -102,7 +105,12 @@ def run(arguments: argparse.Namespace) -> int:
     from unmask.text.session import Session
 
     text = None if arguments.input is not None else _prompt(arguments.prompt)
-    session = Session(arguments.model, options=read_options(arguments), device=arguments.device)
+    session = Session(
+        arguments.model,
+        options=read_options(arguments),
+        device=arguments.device,
+        context=arguments.context,
+    )
     form = session.format(arguments.chat, arguments.system, arguments.infill)
     if text is None:
         _many(session, form, arguments)
@@ -136,7 +144,7 @@ def _prompt(text: str | None) -> str:
     """The prompt, or stdin without its last line break."""
     if text not in (None, "-"):
         return str(text)
-    if text is None and sys.stdin.isatty():
+    if sys.stdin is None or (text is None and sys.stdin.isatty()):
         raise RequestError("no prompt; give one, pipe one in, or name a file with --input")
     try:
         return sys.stdin.read().removesuffix("\n")
@@ -246,6 +254,8 @@ def _lines(session: Session, form: PromptFormat, arguments: argparse.Namespace) 
 
     seed = session.options.seed or 0
     if arguments.input == "-":
+        if sys.stdin is None:
+            raise RequestError("stdin is closed; name a file with --input, or pipe one in")
         return read_prompts(sys.stdin.buffer, "stdin", form, seed)
     file = Path(arguments.input)
     output = Path(arguments.output or "")

@@ -280,3 +280,9 @@ def test_a_record_without_a_checksum_is_read_in_an_older_store_only(file):
     base.close()
     with Store(file, create=False) as store:
         assert [row.answer["text"] for row in store.rows(trial())] == ["old"]
+
+
+def test_a_store_takes_its_file_as_a_text(file):
+    Store(str(file)).close()
+    with pytest.raises(LabError, match="does not exist"):
+        Store(f"{file}.other", create=False)
