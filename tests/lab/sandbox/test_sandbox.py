@@ -286,8 +286,7 @@ def test_a_program_without_a_verdict_does_not_stop_the_others(monkeypatch):
     verdicts = []
     codes = ["a", "broken", "b", "c", "d", "e"]
     with pytest.raises(SandboxError, match="no verdict after 60 s"):
-        for number, verdict in sandbox.judge_many([Program(c, "", ()) for c in codes], workers=1):
-            verdicts.append((number, verdict))
+        verdicts.extend(sandbox.judge_many([Program(c, "", ()) for c in codes], workers=1))
     assert sorted(verdicts) == [(0, "a"), (2, "b"), (3, "c"), (4, "d"), (5, "e")]
     endless = (Program("broken", "", ()) for _ in range(10**9))
     with pytest.raises(SandboxError):
