@@ -49,8 +49,8 @@ format: setup
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: setup
-	$(BIN)/python -m bench.all --json docs/benchmarks.json
+bench: setup  # ORIGINALS=FOLDER also runs the original decoders, from clones in that folder
+	$(BIN)/python -m bench.all $(if $(ORIGINALS),--originals $(ORIGINALS)) --json docs/benchmarks.json
 	$(BIN)/python tools/pages.py
 
 bench-install: setup  # downloads the core's dependencies into an environment of its own

@@ -17,7 +17,7 @@ import torch
 from torch import nn
 
 import unmask
-from bench.common import llada_shaped
+from bench.common import Shape, llada_shaped
 
 PROMPT = list(range(1000, 1064))
 RULE = "confidence | static(32)"
@@ -51,7 +51,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     a = parser.parse_args()
     torch.set_num_threads(1)
-    plain = llada_shaped(a.layers, a.hidden)
+    plain = llada_shaped(Shape(a.layers, a.hidden))
     rows = {"none": run(plain, plain.module, a.length, a.block)}
     for name in ("prefix", "dual", "delayed"):
         rows[name] = run(unmask.Cached(plain, name), plain.module, a.length, a.block)

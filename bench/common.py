@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
+from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -17,16 +18,32 @@ from unmask.models.pretrained import Pretrained
 from unmask.models.transformer import Transformer
 
 LLADA_MASK, LLADA_EOS, LLADA_VOCABULARY = 126336, 126081, 126464
+HEAD_SPREAD = 4.5  # the standard deviation of the logits
+TRUNK_SPREAD = 2.0  # enough that masked positions differ in their token and its probability
 
 
-def llada_shaped(
-    layers: int = 8, hidden: int = 512, seed: int = 0, vocabulary: int = LLADA_VOCABULARY
-) -> Pretrained:
-    """A random model of LLaDA's proportions, with its vocabulary or one of another size."""
+@dataclass(frozen=True)
+class Shape:
+    """Sizes of a model."""
+
+    layers: int
+    hidden: int
+    vocabulary: int = LLADA_VOCABULARY
+
+
+def head_share(model: Pretrained) -> float:
+    """The head's share of the parameters that a forward multiplies by (not the embedding)."""
+    embedding = model.module.embed.weight.numel()
+    return model.module.head.weight.numel() / (model.parameters - embedding)
+
+
+def llada_shaped(shape: Shape, seed: int = 0) -> Pretrained:
+    """A random float32 model of LLaDA's kind, with its special tokens if it has its vocabulary."""
+    hidden, vocabulary = shape.hidden, shape.vocabulary
     arch = Architecture(
         vocab_size=vocabulary,
         hidden=hidden,
-        layers=layers,
+        layers=shape.layers,
         heads=hidden // 64,
         kv_heads=hidden // 64,
         head_dim=64,
@@ -42,7 +59,8 @@ def llada_shaped(
         if "norm" in name:
             nn.init.ones_(parameter)
         else:
-            nn.init.normal_(parameter, std=0.02 if "head" not in name else 0.2)
+            spread = HEAD_SPREAD if "head" in name else TRUNK_SPREAD
+            nn.init.normal_(parameter, std=spread / hidden**0.5)
     module.requires_grad_(False)
     if vocabulary == LLADA_VOCABULARY:
         mask, eos = LLADA_MASK, LLADA_EOS

@@ -2,11 +2,11 @@
 
     python -m bench.decision [--short] [--json FILE]
 
-All statistics with the KL, of two steps of random logits; one thread. The methods take turns in one
-process: times are the best of all rounds, ratios the medians over the rounds. Extra memory is the
-rise of the peak in a separate process. "Exponentials" is a bound in PyTorch: each tensor read
-once with one exponential for each element, in chunks that fit the cache. "Reading" is the bound of
-the memory: it sums both tensors.
+Two steps of random logits, from which every method computes all statistics and the KL, on one
+thread. The methods take turns in one process. Times are the best of all rounds, ratios the medians
+over the rounds. Extra memory is the rise of the peak in a separate process. Two rows are bounds.
+"Exponentials" reads each tensor once with PyTorch and takes one exponential of each element, in
+chunks that fit the cache. "Reading" only sums both tensors: it is the bound of the memory.
 """
 
 from __future__ import annotations

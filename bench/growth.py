@@ -2,9 +2,10 @@
 
     python -m bench.growth [--short] [--json FILE]
 
-A small LLaDA-shaped random model with the real vocabulary, lam 5, the first forwards of a decode:
-the window is open and nearly all masked, so the costs are those of the widest step. The trunk sees
-the whole canvas; the head and the decision see the masked positions of the open block. One thread.
+A small random model with LLaDA's vocabulary, lam 5, on one thread. Only the first forwards of a
+decode are timed, where nearly all of the window is masked: these are the most expensive steps. The
+trunk computes the whole canvas, the head and the decision only the masked positions of the open
+block.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from itertools import islice
 from statistics import median
 
 from bench.clocked import Clocked
-from bench.common import llada_shaped
+from bench.common import Shape, llada_shaped
 from bench.measure import Bench, Column, Row, main
 from unmask import Rule, Settings, decode_steps, prompt_request
 from unmask.models.pretrained import Pretrained
@@ -72,7 +73,7 @@ def cost(model: Pretrained, size: Size, length: int, block: int | None) -> Cost:
 def run(short: bool = False, size: Size | None = None) -> list[Row]:
     """A row for each window and length; the rounds go through all of them."""
     size = size or (SHORT if short else Size())
-    model = llada_shaped(size.layers, size.hidden)
+    model = llada_shaped(Shape(size.layers, size.hidden))
     cells = [(block, length) for block in size.blocks for length in size.lengths]
     costs_of: dict[tuple[int | None, int], list[Cost]] = {cell: [] for cell in cells}
     for _ in range(size.rounds):

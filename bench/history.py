@@ -2,10 +2,10 @@
 
     python -m bench.history [--short] [--json FILE]
 
-The embedded model on held-out word problems, lam 5: the share of answers that equal those with all
-logits, the error bound of the KL, and its true error (both are the worst of a decode, then the
-median over all decodes). Bytes and milliseconds are of 64 positions with LLaDA's vocabulary in
-bfloat16, one thread; the time includes comparing with the history and storing the next one.
+The embedded model on held-out word problems, lam 5. "Same answers" is the share of answers that
+equal those with all logits. The error of the KL and its bound are the worst of each decode, then
+the median over all decodes. Bytes and milliseconds are of 64 positions with LLaDA's vocabulary in
+bfloat16, on one thread; the time includes the comparison with the history and storing the next one.
 """
 
 from __future__ import annotations

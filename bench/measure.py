@@ -32,12 +32,13 @@ class Column(NamedTuple):
 
 @dataclass(frozen=True)
 class Bench:
-    """A measurement; `run(True)` is its short form."""
+    """A measurement; `run(True)` is its short form, unless it needs more options."""
 
     name: str  # python -m bench.NAME
     title: str
     columns: tuple[Column, ...]
-    run: Callable[[bool], list[Row]]
+    run: Callable[..., list[Row]]
+    needs: str = ""  # options that its command cannot do without
 
 
 def by_turns(methods: dict[str, Callable[[], Any]], rounds: int, warm: bool = True) -> Taken:
@@ -121,10 +122,9 @@ def record(bench: Bench, rows: list[Row], short: bool) -> dict[str, Any]:
         "name": bench.name,
         "title": bench.title,
         "about": about(sys.modules[bench.run.__module__].__doc__ or ""),
-        "command": f"python -m bench.{bench.name}" + " --short" * short,
+        "command": f"python -m bench.{bench.name}{bench.needs}" + " --short" * short,
         "columns": [column._asdict() for column in bench.columns],
         "rows": rows,
-        "environment": machine(),
     }
 
 
@@ -132,22 +132,41 @@ def machine() -> dict[str, Any]:
     """Versions and hardware; the threads are those of the measurement."""
     here = environment(torch.device("cpu"), 0)
     del here["batch_size"]
-    return {**here, "cores": os.cpu_count(), "load": round(os.getloadavg()[0], 2)}
+    return {**here, "cores": os.cpu_count(), "load": load()}
+
+
+def load() -> float:
+    """The load of the machine over the last minute; a measurement on one thread adds 1."""
+    return round(os.getloadavg()[0], 2)
 
 
 def main(bench: Bench) -> None:
     """Print the table; with --json write the figures too."""
+    options = arguments(bench).parse_args()
+    report(bench, options, lambda: bench.run(options.short))
+
+
+def arguments(bench: Bench) -> argparse.ArgumentParser:
+    """The options of every measurement."""
     parser = argparse.ArgumentParser(
         description=bench.title, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--short", action="store_true", help="smaller, as `make bench` runs it")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures; - for stdout")
-    options = parser.parse_args()
+    return parser
+
+
+def report(bench: Bench, options: argparse.Namespace, run: Callable[[], list[Row]]) -> None:
+    """Measure on one thread, print the table, and write the figures if a file is given."""
     torch.set_num_threads(1)
-    rows = bench.run(options.short)
+    here, begin = machine(), time.perf_counter()
+    rows = run()
+    seconds = round(time.perf_counter() - begin, 1)
+    here["load"] = load()  # at the end: it is the load during the measurement
     out = sys.stderr if options.json == Path("-") else sys.stdout
     for line in (bench.title, *table(bench.columns, rows)):
         print(line, file=out)
     if options.json:
-        text = json.dumps(record(bench, rows, options.short), indent=1) + "\n"
+        taken = {**record(bench, rows, options.short), "environment": here, "seconds": seconds}
+        text = json.dumps(taken, indent=1) + "\n"
         sys.stdout.write(text) if options.json == Path("-") else options.json.write_text(text)

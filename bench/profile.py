@@ -2,9 +2,9 @@
 
     python -m bench.profile [--short] [--json FILE]
 
-Held-out word problems under lam 5, one thread: the products of the model (linear maps with the
-head, and attention), what else its forward does (norms, rotations, gates, sums), and the decision.
-The model's parts and its products are timed, not every small operation.
+Held-out word problems under lam 5, on one thread. The time is divided into the products of the
+model (linear maps with the head, and attention), the rest of its forward (norms, rotations, gates,
+sums), and the decision. Only these parts are timed, not every small operation.
 """
 
 from __future__ import annotations

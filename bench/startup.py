@@ -2,8 +2,8 @@
 
     python -m bench.startup [--short] [--json FILE]
 
-Wall-clock time of processes that start one after another by turns, the floor among them: Python
-itself, and `import torch`, without which nothing can be decoded. Files are in the system's cache.
+Wall-clock time of new processes, which start one after another by turns. Python itself and `import
+torch` are the lower bounds: nothing can be decoded without them. Files are in the system's cache.
 """
 
 from __future__ import annotations

@@ -2,16 +2,16 @@
 
     python -m bench.swd [--short] [--json FILE]
 
-Random models. A fixed timetable gives both runs the same forwards and the same number of masked
-positions in each; their steps are made by turns, and of every step the least time of all rounds
-counts. Both have the same trunk, and the same head on the masked positions. "SWD adds" is what
-lam 5 spends beside these more than lam 0 does, as a share of the run: the KL, the last logits that
-are kept, and where a block opens the head over its positions, once. "KL alone" is as `unmask eval`
-measures it. The difference of the whole runs is the same with the noise of trunk and head.
+Random models. A fixed timetable gives both runs the same forwards, and the same number of masked
+positions in each forward. The steps of both runs take turns, and the least time of each step over
+all rounds counts. Trunk and head do the same work in both runs. "SWD adds" is the rest: the time
+that lam 5 spends outside of trunk and head, less that of lam 0, as a share of the run with lam 0.
+It contains the KL, the logits that are kept for the next step, and one pass of the head over each
+block when it opens. "KL alone" is measured as in `unmask eval`. The last column compares the whole
+runs; it contains the noise of trunk and head too.
 
-The head's share is of the parameters without the embedding. LLaDA-8B's is 7%, as that of the first
-model; small models with its vocabulary are mostly head, and SWD weighs more where a trunk weighs
-less.
+The head's share is of the parameters without the embedding. It is 7% in LLaDA-8B, as in the first
+model. The second has LLaDA's vocabulary and a small trunk, so that SWD takes a larger share.
 """
 
 from __future__ import annotations
@@ -21,24 +21,14 @@ from dataclasses import dataclass
 from time import perf_counter
 
 from bench.clocked import Clocked
-from bench.common import llada_shaped
+from bench.common import Shape, head_share, llada_shaped
 from bench.measure import Bench, Column, Row, Taken, least, main, side_by_side
 from unmask import Rule, Settings, Step, decode_steps, prompt_request
 from unmask.decoding.kl_clock import KLClock
 from unmask.models.denoiser import Denoiser
 from unmask.models.pretrained import Pretrained
 
-LLADA = 126464
 LAMS = ("0", "5")
-
-
-@dataclass(frozen=True)
-class Shape:
-    """Sizes of a model."""
-
-    layers: int
-    hidden: int
-    vocabulary: int = LLADA
 
 
 @dataclass(frozen=True)
@@ -71,7 +61,7 @@ def run(short: bool = False, size: Size | None = None) -> list[Row]:
     size = size or (SHORT if short else Size())
     rows = []
     for shape in size.shapes:
-        model = llada_shaped(shape.layers, shape.hidden, vocabulary=shape.vocabulary)
+        model = llada_shaped(shape)
         rows += [_row(model, shape, size, block) for block in size.blocks]
     return rows
 
@@ -87,7 +77,7 @@ def _row(model: Pretrained, shape: Shape, size: Size, block: int | None) -> Row:
         "parameters": model.parameters,
         "shape": f"{shape.layers} x {shape.hidden}",
         "vocabulary": shape.vocabulary,
-        "head": _head_share(model),
+        "head": head_share(model),
         "canvas": f"{size.prompt} + {size.length}",
         "window": "full" if block is None else f"block {block}",
         "nfe": size.forwards,
@@ -118,12 +108,6 @@ def _round(model: Pretrained, size: Size, block: int | None) -> tuple[Taken, Tak
         for lam in LAMS
     }
     return whole, rest
-
-
-def _head_share(model: Pretrained) -> float:
-    """The head's share of the parameters that a forward multiplies by (not the embedding)."""
-    embedding = model.module.embed.weight.numel()
-    return model.module.head.weight.numel() / (model.parameters - embedding)
 
 
 def _kl_share(model: Pretrained, size: Size, block: int | None) -> float:

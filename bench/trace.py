@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from bench.common import llada_shaped
+from bench.common import Shape, llada_shaped
 from unmask import Request, Rule, Settings, decode_steps, load, prompt_request
 from unmask.embedded.tasks import TASKS
 from unmask.models.denoiser import Denoiser
@@ -86,7 +86,7 @@ def main() -> None:
         results["overhead"].append(row)
         print(f"{row['rule']:32} {row['length']:6} {row['seconds']:8.3f} {row['overhead']:10.1%}")
     if options.large:
-        row = size(llada_shaped(layers=1, hidden=64), "confidence | swd(5) | top(1)", 512)
+        row = size(llada_shaped(Shape(1, 64)), "confidence | swd(5) | top(1)", 512)
         results["size"].append(row)
         print(f"{row['length']} positions, {row['steps']} steps: {row['bytes'] / 1e6:.2f} MB")
     if options.json:

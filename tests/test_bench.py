@@ -10,8 +10,20 @@ from pathlib import Path
 import pytest
 import torch
 
-from bench import batching, decision, growth, history, models, profile, startup, swd
-from bench.all import NAMES
+from bench import (
+    batching,
+    decision,
+    growth,
+    history,
+    models,
+    originals,
+    profile,
+    startup,
+    swd,
+    upstream,
+)
+from bench.all import NAMES, merged
+from bench.common import LLADA_MASK, Shape, llada_shaped
 from bench.measure import Bench, Column, by_turns, least, main, ratio, side_by_side, table
 from tests.paths import ROOT
 
@@ -20,8 +32,9 @@ TINY = {
     decision: decision.Size((2,), (512,), ("float32",), rounds=1, memory=False),
     profile: profile.Size(1, (1,), rounds=1),
     history: history.Size(2, (None, 4), rounds=1, rows=2, vocabulary=512),
-    models: models.Size(1, 64, prompt=4, length=8, block=4, steps=4, rounds=1, memory=False),
-    swd: swd.Size((swd.Shape(1, 64, 512),), prompt=4, length=8, blocks=(None, 4), forwards=4,
+    models: models.Size((Shape(1, 64, 2048),), prompt=4, length=8, block=4, steps=4, rounds=1,
+                        memory=False),
+    swd: swd.Size((Shape(1, 64, 512),), prompt=4, length=8, blocks=(None, 4), forwards=4,
                   rounds=1),
     batching: batching.Size(requests=4, batches=(2,), mixes=("mixed",), rounds=1),
     startup: startup.Size(1, False, processes=("import torch", "unmask --help")),
@@ -33,7 +46,7 @@ TINY = {
 def test_a_bench_fills_every_column_of_its_table(module, monkeypatch):
     monkeypatch.setattr("bench.methods.KERNELS", ("torch", "native"))  # compiling takes its time
     rows = module.run(size=TINY[module])
-    optional = {"extra_megabytes", "naive_extra_mb", "unmask_extra_mb", "leaner"}
+    optional = {"extra_megabytes", "plain_extra_mb", "unmask_extra_mb", "leaner"}
     for row in rows:
         assert {column.key for column in module.BENCH.columns} - optional <= row.keys()
     _, *lines = table(module.BENCH.columns, rows)
@@ -43,8 +56,8 @@ def test_a_bench_fills_every_column_of_its_table(module, monkeypatch):
     assert f"python -m {module.__name__}" in module.__doc__
 
 
-def test_a_naive_loop_that_writes_other_tokens_is_an_error(monkeypatch):
-    monkeypatch.setitem(models.METHODS, "naive", lambda *_: torch.zeros(12))
+def test_a_plain_loop_that_writes_other_tokens_is_an_error(monkeypatch):
+    monkeypatch.setitem(models.METHODS, "plain", lambda *_: torch.zeros(12))
     with pytest.raises(AssertionError, match="the tokens differ"):
         models.run(size=TINY[models])
 
@@ -157,7 +170,110 @@ def test_the_page_of_benchmarks_shows_what_was_measured_last():
     assert benchmarks(page, docs / "benchmarks.json") == page
     for module in BENCHES:
         assert f"`python -m {module.__name__} --short`" in page
+    assert "`python -m bench.originals --originals FOLDER --short`" in page
 
 
-def test_one_command_runs_them_all():
-    assert [f"bench.{name}" for name in NAMES] == [module.__name__ for module in BENCHES]
+def test_one_command_runs_them_all_but_those_that_need_clones():
+    alone = [f"bench.{name}" for name in NAMES if name != "originals"]
+    assert alone == [module.__name__ for module in BENCHES]
+
+
+def test_measurements_that_are_not_made_again_stay_in_the_file(tmp_path: Path):
+    file = tmp_path / "benchmarks.json"
+    new = [{"name": "models", "rows": 1}]
+    assert merged(new, file) == new
+    before = [{"name": "decision", "rows": 2}, {"name": "models", "rows": 2}]
+    file.write_text(json.dumps({"benches": [*before, {"name": "swd", "rows": 2}]}))
+    assert merged(new, file) == [before[0], new[0], {"name": "swd", "rows": 2}]
+
+
+def refused(options: list[str], monkeypatch) -> str | int | None:
+    monkeypatch.setattr(sys, "argv", ["bench.originals", *options])
+    with pytest.raises(SystemExit) as exit:
+        originals.main()
+    return exit.value.code
+
+
+def test_a_folder_without_clones_is_refused_in_one_line(tmp_path: Path, monkeypatch):
+    message = refused(["--originals", str(tmp_path)], monkeypatch)
+    assert isinstance(message, str)
+    assert "\n" not in message
+    assert str(tmp_path) in message
+    for original in upstream.ORIGINALS:
+        assert original.place in message
+    assert "clone their repositories into it" in message
+
+
+def test_sizes_of_no_model_are_refused(tmp_path: Path, monkeypatch, capsys):
+    cases = {
+        "--layers 2": "give all three or none",
+        "--layers 0 --width 64 --vocab 2048": "--layers must be >= 1, got 0",
+        "--layers 1 --width 100 --vocab 2048": "--width must be a multiple of 64, got 100",
+        "--layers 1 --width 64 --vocab 126400": "2048 to 126336, or LLaDA's 126464, got 126400",
+    }
+    for options, message in cases.items():
+        assert refused(["--originals", str(tmp_path), *options.split()], monkeypatch) == 2
+        assert message in capsys.readouterr().err
+
+
+def test_a_file_of_a_clone_is_loaded_without_the_packages_that_load_checkpoints(tmp_path: Path):
+    (tmp_path / "LLaDA").mkdir()
+    (tmp_path / "LLaDA" / "generate.py").write_text(
+        "from transformers import AutoModel\n"
+        "def generate(model, prompt, steps, gen_length, block_length):\n"
+        "    return prompt + steps\n"
+    )
+    (tmp_path / "KLASS" / "src" / "model").mkdir(parents=True)
+    (tmp_path / "KLASS" / "src" / "model" / "llada_klass.py").write_text("import no_such_module")
+    before = sys.modules.get("transformers")
+    (llada,), left_out = upstream.load_all(tmp_path)
+    assert sys.modules.get("transformers") is before
+    assert "dllm" not in sys.modules
+    assert (llada.original.name, llada.commit) == ("LLaDA", "")
+    work = upstream.Work(prompt=2, steps=5)
+    assert llada.decode(upstream.HostedModel(TOY), work).tolist() == [1005, 1006]
+    assert [reason.split()[0] for reason in left_out] == ["Fast-dLLM", "dllm", "KLASS"]
+    assert "no_such_module" in left_out[-1]
+
+
+TOY = llada_shaped(Shape(1, 64, 2048))
+
+
+def test_an_original_sees_the_mask_of_the_model_under_the_id_that_llada_gives_it():
+    hosted, mask_id = upstream.HostedModel(TOY), TOY.spec.mask_id
+    tokens = torch.tensor([[5, LLADA_MASK, mask_id]])
+    logits = hosted(tokens, attention_mask=torch.ones(1, 3)).logits
+    expected = TOY.module.logits(TOY.module(torch.tensor([[5, mask_id, mask_id]])))
+    expected[..., mask_id] = -torch.inf
+    assert torch.equal(logits, expected)
+    assert tokens.tolist() == [[5, LLADA_MASK, mask_id]]
+    assert (hosted.forwards, hosted.config.vocab_size) == (1, 2048)
+
+
+def stand_in(changed: int = 0, more: int = 0) -> upstream.Loaded:
+    """A decoder in the place of an original: unmask itself, with tokens or forwards changed."""
+
+    def decode(hosted, work):
+        written = originals.ours(hosted.model, "confidence | static(4)", work)
+        hosted.forwards = written.forwards + more
+        return written.canvas + changed
+
+    return upstream.Loaded(upstream.ORIGINALS[0], decode, "0123abc")
+
+
+@pytest.mark.skipif(
+    not Path("/proc/self/clear_refs").exists(), reason="peaks of memory are measured on Linux"
+)
+def test_the_table_of_the_originals_has_a_row_for_each_model_with_every_column():
+    work = upstream.Work(prompt=4, length=8, block=4, steps=4)
+    size = originals.Size((Shape(1, 64, 2048), Shape(1, 128, 2048)), work, rounds=1)
+    rows = originals.run([stand_in()], size)
+    assert [row["shape"] for row in rows] == ["1 x 64", "1 x 128"]
+    for row in rows:
+        assert {column.key for column in originals.BENCH.columns} == row.keys()
+        assert (row["original"], row["nfe"]) == ("LLaDA 0123abc", 4)
+    assert json.loads(json.dumps(rows)) == rows
+    with pytest.raises(AssertionError, match="the tokens differ from those of LLaDA"):
+        originals.run([stand_in(changed=1)], size)
+    with pytest.raises(AssertionError, match="LLaDA made 5 forwards, unmask 4"):
+        originals.run([stand_in(more=1)], size)

@@ -16,21 +16,18 @@ def benchmarks(page: str, results: Path) -> str:
 
 
 def _parts(results: dict[str, Any]) -> Iterator[str]:
-    yield f"\n{_machine(results)}"
     for bench in results["benches"]:
         yield f"\n## {bench['title']}\n"
         yield f"{bench['about']}\n"
-        yield f"`{bench['command']}`, {bench['seconds']:.0f} s\n"
+        yield f"`{bench['command']}`, {bench['seconds']:.0f} s. {_machine(bench['environment'])}\n"
         yield from _table(bench)
 
 
-def _machine(results: dict[str, Any]) -> str:
-    here = results["environment"]
+def _machine(here: dict[str, Any]) -> str:
     commit = f", commit {here['commit']}" if here["commit"] else ""
     return (
-        f"{here['device']}, {here['cores']} cores, Python {here['python']}, torch {here['torch']}, "
-        f"unmask {here['unmask']}{commit}. It took {results['seconds']:.0f} s; the load of the "
-        f"machine was {here['load']:.1f} when it began."
+        f"{here['device']}, {here['cores']} cores, load {here['load']:.1f}, "
+        f"Python {here['python']}, torch {here['torch']}, unmask {here['unmask']}{commit}."
     )
 
 

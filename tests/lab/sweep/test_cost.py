@@ -57,6 +57,14 @@ def test_every_reading_of_swd_has_the_papers_forwards(tmp_path):
         assert forwards(tmp_path, rule=rule) == (77.2, "the paper")
 
 
+def test_a_line_tells_the_length_the_window_the_policy_and_one_of_several_models(tmp_path):
+    works = [work(), work(model=DREAM, block=32, eos="last")]
+    lines = estimate(works, tmp_path / "none.sqlite")
+    assert lines[3].endswith(f"  {BASE}, {LLADA}, full window, 256 tokens")
+    assert lines[4].endswith(f"  {BASE}, {DREAM}, blocks of 32, 256 tokens, EOS last")
+    assert LLADA not in estimate(works[:1], tmp_path / "none.sqlite")[3]
+
+
 def test_what_was_measured_comes_first(tmp_path):
     file, one = tmp_path / "some.sqlite", work()
     with Store(file) as store:

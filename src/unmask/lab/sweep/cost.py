@@ -20,6 +20,7 @@ def estimate(works: Sequence[Work], file: Path) -> list[str]:
     store = Store(file) if file.is_file() else None
     lines = [f"{len(works)} trials, {sum(len(work.asks) for work in works)} examples", ""]
     lines.append(f"{'task':<14}{'left':>6}{'forwards':>10}  {'from':<10}{'A100-hours':>10}  rule")
+    models = {work.trial.model for work in works}
     forwards = hours = seconds = 0.0
     begun = 0
     for work in works:
@@ -31,10 +32,9 @@ def estimate(works: Sequence[Work], file: Path) -> list[str]:
         each, source = _forwards(work.trial, rows)
         spent = left * each * _pace(work.trial.length) / 3600
         forwards, hours = forwards + left * each, hours + spent
-        window = "" if work.trial.block is None else f", {work.trial.window}"
         lines.append(
             f"{work.trial.task:<14}{left:>6}{each:>10.1f}  {source:<10}{spent:>10.2f}  "
-            f"{work.trial.rule}{window}"
+            f"{_setting(work.trial, models)}"
         )
     lines += [
         "",
@@ -49,6 +49,13 @@ def estimate(works: Sequence[Work], file: Path) -> list[str]:
     if store is not None:
         store.close()
     return lines
+
+
+def _setting(trial: Trial, models: set[str]) -> str:
+    """The rule and what else tells a trial apart."""
+    named = [trial.model] if len(models) > 1 else []
+    policy = [] if trial.eos == "keep" else [f"EOS {trial.eos}"]
+    return ", ".join([trial.rule, *named, trial.window, f"{trial.length} tokens", *policy])
 
 
 def _forwards(trial: Trial, rows: Sequence[StoredExample]) -> tuple[float, str]:

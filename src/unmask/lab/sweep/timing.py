@@ -9,6 +9,7 @@ import torch
 
 from unmask.errors import LabError
 from unmask.kernels.reduce import backend
+from unmask.lab.report.wording import counted
 from unmask.lab.sweep.environment import environment
 from unmask.lab.sweep.grid import Setting
 from unmask.lab.sweep.run_options import RunOptions
@@ -33,7 +34,7 @@ def timing_of(settings: Iterable[Setting], options: RunOptions) -> str:
     here = environment(device, options.batch_size)
     commit = f" at {here['commit']}" if here["commit"] else ""
     return (
-        f"batch size {here['batch_size']}, {here['device']}, {here['threads']} threads, kernel "
-        f"{backend(device.type)}, torch {here['torch']}, unmask {here['unmask']}{commit}, on "
-        f"{platform.node()}"
+        f"batch size {here['batch_size']}, {here['device']}, {counted(here['threads'], 'thread')}, "
+        f"kernel {backend(device.type)}, torch {here['torch']}, unmask {here['unmask']}{commit}, "
+        f"on {platform.node()}"
     )
