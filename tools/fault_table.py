@@ -300,6 +300,24 @@ LAB = (
         "bootstrap_mean(_solved(second) - np.sort(_solved(first)), level, samples, seed)",
     ),
     Fault(
+        "stars-uncorrected",
+        "lab/report/pairs.py",
+        "if self.holm >= LEVEL:",
+        "if self.acc.p >= LEVEL:",
+    ),
+    Fault(
+        "seconds-of-another-run",
+        "lab/sweep/plan.py",
+        'timing=timing if setting.timed else "",',
+        'timing="",',
+    ),
+    Fault(
+        "papers-figures-at-another-length",
+        "lab/report/paper_columns.py",
+        "(each.task, each.length) == (trial.task, trial.length)",
+        "each.task == trial.task",
+    ),
+    Fault(
         "report-unescaped",
         "lab/report/page.py",
         "return escape(clean(text))",

@@ -43,6 +43,7 @@ def test_eval_ends_with_where_time_and_memory_went(store, capsys, lam, has_kl):
     assert (kl > 0) == has_kl
     assert kl < decision
     assert 0 < float(found["memory GB, mean"]) <= float(found["peak"])
+    assert lines[head + 2].startswith("the run was not timed")
 
 
 def test_a_sweep_from_a_file_goes_on_where_it_was(store, tmp_path, capsys):

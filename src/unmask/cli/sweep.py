@@ -97,6 +97,8 @@ def run_settings(arguments: argparse.Namespace, settings: Any) -> int:
         print("\naverages per example:")
         for line in efficiency_table(options.store, works[0].trial):
             print(line)
+        if not works[0].trial.timing:
+            print("the run was not timed: its batches and workers shared the seconds; see --timed")
     if left:
         print(f"\nother workers hold {left} examples; run again when they are done")
         return 1
