@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from time import perf_counter
+from time import process_time
 from typing import Any
 
 from torch.nn import functional as F  # noqa: N812  (the field's name for it)
@@ -49,9 +49,9 @@ class Clocks:
         """The same function; adds its time to the name."""
 
         def timed(*given: Any, **named: Any) -> Any:
-            begin = perf_counter()
+            begin = process_time()
             result = function(*given, **named)
-            self.spent[name] += perf_counter() - begin
+            self.spent[name] += process_time() - begin
             return result
 
         return timed
@@ -98,10 +98,10 @@ def run(short: bool = False, size: Size | None = None) -> list[Row]:
 
 def _row(model: Denoiser, prompts: list[list[int]], batch: int) -> Row:
     clocks = Clocks()
-    begin = perf_counter()
+    begin = process_time()
     with clocks.products():
         results = decode_many(Timed(model, clocks), prompts, RULE, length=48, batch_size=batch)
-    whole, spent = perf_counter() - begin, clocks.spent
+    whole, spent = process_time() - begin, clocks.spent
     linear, attention = (spent[name] for name in PRODUCTS.values())
     return {
         "batch": batch,

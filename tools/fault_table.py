@@ -41,6 +41,7 @@ RULES = (
         "-torch.inf).sort(descending=True, stable=True).indices",
         "-torch.inf).flip(-1).sort(descending=True, stable=True).indices.neg() + len(key[0]) - 1",
     ),
+    Fault("budget-twice-delta", "rules/budget.py", "(spent <= delta, w", "(spent <= 2 * delta, w"),
     Fault(
         "klass-without-mask",
         "rules/select.py",
@@ -326,6 +327,12 @@ LAB = (
 )
 
 HOSTS = (
+    Fault(
+        "tie-without-proof",
+        "conformance/ties.py",
+        "if not torch.equal(nudged(view).chosen, theirs):",
+        "if False:",
+    ),
     Fault(
         "no-429",
         "server/engine.py",

@@ -97,15 +97,42 @@ def test_every_golden_case_is_counted(name):
     assert cases == passed + len(differing)
 
 
-def test_with_one_step_per_block_upstream_leaves_masks(tmp_path):
-    cases = json.loads((GOLDEN / "dream-tiny" / "golden_generate.json").read_text())
-    case = next(case for case in cases if case["case"] == "fast_dream_dual_cache_entropy")
-    case["params"]["steps"] = 3
+def with_params(tmp_path, name, **params):
+    """The outcome of a folder's first golden generation with other parameters."""
+    (case, *_) = json.loads((GOLDEN / name / "golden_generate.json").read_text())
+    case["params"] |= params
     ignored = shutil.ignore_patterns("golden_*")
-    folder = Path(shutil.copytree(GOLDEN / "dream-tiny", tmp_path / "dream", ignore=ignored))
+    folder = Path(shutil.copytree(GOLDEN / name, tmp_path / str(params), ignore=ignored))
     (folder / "golden_generate.json").write_text(json.dumps([case]))
-    outcome = checked(folder).outcomes[-1]
-    assert (outcome.status, "one step per block" in outcome.reason) == ("known difference", True)
+    return checked(folder).outcomes[-1]
+
+
+def test_sdars_confidence_is_1_where_only_one_token_may_be_drawn(tmp_path):
+    # All candidates then have equal scores, and the lowest position is the next in sequence.
+    greedy = with_params(tmp_path, "sdar-tiny", remasking_strategy="low_confidence_static")
+    assert greedy.status == "passed"
+    drawn = with_params(tmp_path, "sdar-tiny", remasking_strategy="sequential", top_k=20)
+    assert drawn.status == "known difference"
+
+
+def test_with_one_step_per_block_fast_dllm_leaves_masks_on_dream(tmp_path):
+    one = {"block_length": 4, "dual_cache": True, "steps": 4}
+    outcome = with_params(tmp_path, "dream-tiny", **one)
+    assert outcome.status == "known difference"
+    assert "with one step per block upstream leaves" in outcome.reason
+
+
+def test_steps_that_do_not_divide_a_block_are_not_offered(tmp_path):
+    for name, steps in (("sdar-tiny", {"denoising_steps": 3}), ("llada2-tiny", {"steps": 3})):
+        outcome = with_params(tmp_path, name, **steps)
+        assert outcome.status == "not offered"
+        assert "an uneven share of a block" in outcome.reason
+
+
+def test_llada2s_minimal_topk_limits_the_steps(tmp_path):
+    # 24 // 12 = 2 steps of 4 positions each would need other tokens than the golden run's.
+    assert with_params(tmp_path, "llada2-tiny", minimal_topk=12).status == "failed"
+    assert with_params(tmp_path, "llada2-tiny", minimal_topk=3).status == "passed"
 
 
 def test_every_known_difference_has_a_reason():

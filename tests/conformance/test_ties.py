@@ -24,17 +24,26 @@ MASK, LENGTH = 60, 32
 TWINS = (25, 30)  # positions that the prompt does not reach: equal tables give equal scores
 
 
+FINE = 1 << 12  # the tables are made finer by this, to 2^-24, which float32 rounds off
+
+
 @pytest.fixture
 def toy(tmp_path):
-    """A folder whose denoiser has two equal and very sure positions; the second less by `less`."""
+    """A folder whose denoiser has two equal and very sure positions; the second less by `less`.
 
-    def make(less=0):
+    The positions `near` come next: each is surer than the one before it by 2^-24 of a logit.
+    """
+
+    def make(less=0, near=()):
         with np.load(DECODERS / "denoiser_b.npz") as stored:
-            tables = {name: stored[name].copy() for name in stored.files}
-        for place in TWINS:
-            tables["P_q"][place] = tables["P_q"][TWINS[0]]
-            tables["P_q"][place, 7] = 30 * int(tables["denom"])
-        tables["P_q"][TWINS[1], 7] -= less
+            tables = {name: stored[name].astype(np.int64) * FINE for name in stored.files}
+        place, one = tables["P_q"], int(tables["denom"])
+        place[TWINS[0], 7] = 23 * one
+        place[TWINS[1]] = place[TWINS[0]]
+        for more, position in enumerate(near):
+            place[position] = place[TWINS[0]]
+            place[position, 7] += more - one
+        place[TWINS[1], 7] -= less
         np.savez(tmp_path / "denoiser_t.npz", **tables)
         return tmp_path
 
@@ -81,7 +90,7 @@ def test_another_order_among_equal_scores_is_a_tie_with_its_proof(toy):
 def test_scores_that_are_nearly_equal_are_no_tie(toy):
     folder = toy()
     case = static_case(folder, highest_first=True)
-    toy(less=1)  # 1/4096 of a logit: equal in float32, not in float64
+    toy(less=1)  # equal in float32, not in float64
     report = outcomes(folder, case)
     assert (report.count("failed"), report.count("tie")) == (2, 0)
     assert "step 0: expected {30: 7}, got {25: 7}" in report.outcomes[0].reason
@@ -109,6 +118,12 @@ def test_a_tie_does_not_excuse_another_difference(toy):
         change(case)
         report = outcomes(folder, case)
         assert (report.count("failed"), report.count("tie")) == (2, 0), change.__name__
+
+
+def test_a_tie_does_not_excuse_a_difference_of_the_tested_precision(toy):
+    folder = toy(near=(38, 44))  # equal in float32, so that it takes 38 where float64 takes 44
+    report = outcomes(folder, static_case(folder, highest_first=True))
+    assert [outcome.status for outcome in report.outcomes] == ["tie", "failed"]
 
 
 def dream_case(folder, top_p):

@@ -28,6 +28,7 @@ TINY = {
     "$LLADA": ("LLaDA-8B-Instruct", "llada-tiny", "n_layers", "model.transformer.ln_f.weight"),
     "$DREAM": ("Dream-v0-Instruct-7B", "dream-tiny", "num_hidden_layers", "model.norm.weight"),
 }
+UNSURE = str(GOLDEN / "models" / "llada-tiny")  # takes many steps, so that traces show something
 BLOCKS = ("paper-block32", "paper-block32-dream", "paper-history", "paper-lambda-figure")
 
 
@@ -104,7 +105,8 @@ def test_every_row_runs_from_start_to_end_on_a_tiny_checkpoint(
     kinds = []
     with tools:
         for item, words in rows():
-            command = [places.get(word, word) for word in shortened(words)]
+            stand_in = {**places, "$LLADA": UNSURE} if words[1] == "run" else places
+            command = [stand_in.get(word, word) for word in shortened(words)]
             assert main(command[1:]) == 0, item
             check(item, words, capsys.readouterr().out)
             kinds.append(words[1])

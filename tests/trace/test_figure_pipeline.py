@@ -114,6 +114,22 @@ def test_a_wide_window_shows_the_best_of_each_outcome_and_says_how_many_are_left
     assert "tau = 0.85" in texts(svg(tmp_path, pipeline))
 
 
+def test_a_step_that_a_branch_repeats_says_so(tmp_path):
+    trace = trace_of(SWD, RASH, SWINGS, SETTLED)
+    branch = Trace({**trace.header, "branch": {"step": 1}}, trace.moments, trace.words, trace.end)
+    _, words = StepPipeline(branch, 1).caption
+    assert words.startswith("The branch repeats this step of the original run: ")
+    assert "SWD" not in words
+    assert not any(StepPipeline(branch, 1).stages[0].wins)
+    assert telling_step(branch) != 1
+
+
+def test_ends_of_text_that_eos_last_puts_last_say_so(tmp_path):
+    ends = said(("the", 0.9), ("<end>", 0.99), ("cups", 0.7))
+    trace = trace_of("confidence | swd(5) | top(1)", ends, ends, ends, eos="last")
+    assert "ranked last" in texts(svg(tmp_path, StepPipeline(trace, 1)))
+
+
 def test_what_cannot_be_drawn_is_one_line(tmp_path):
     trace = trace_of(SWD, RASH, SWINGS, SETTLED)
     with pytest.raises(TraceError, match=r"has no SWD in its rule \(confidence | eb\(0\.1\)\)"):

@@ -53,13 +53,16 @@ class Budget:
         under, limit = f"under {notation(self)}", number(self.delta)
         if at.level("fitting") == 0:
             which = "it" if at.taken else at.place
-            return f"{under} no candidate fits, so only the best one went, and this was {which}"
+            alone = "no candidate fits, so only the best one was committed"
+            return f"{under} {alone}, and this was {which}"
         spent, moved, count = at.level("spent"), at.moved(self.kl), len(at.selected)
         together = f"D adds up to {beside(spent, self.delta)} of {limit} nats"
         if at.taken:
-            others = "it alone went" if count == 1 else f"it is one of the {count} that went"
+            others = (
+                "only it was committed" if count == 1 else f"it is one of the {count} committed"
+            )
             return f"{under} {others}; {together}"
-        left = f"{under} it is not one of the {count} that went, for which {together}"
+        left = f"{under} it is not one of the {count} committed, for which {together}"
         # A trace rounds D, so a sum close to delta proves nothing.
         if spent + moved > 1.001 * self.delta + 1e-5:
             return f"{left}; with its own D, {number(moved)}, that would be too much"

@@ -46,9 +46,9 @@ def _gauge(
     return {"spent": spent[:, 0], "next": following[:, 0]}
 
 
-def _best_went(at: Standing) -> str:
+def _committed(at: Standing) -> str:
     count = len(at.selected)
-    return "only the best one went" if count == 1 else f"the {count} best went"
+    return "committed only the best one" if count == 1 else f"committed the {count} best"
 
 
 @register(
@@ -78,19 +78,16 @@ class EntropyBound:
 
     def why(self, at: Standing) -> str:
         name, limit, count = notation(self), number(self.gamma), len(at.selected)
-        following = beside(at.level("next"), self.gamma)
-        more = f"one more would have made it {following}, over {limit} nats"
+        total, following = "entropies without the largest", beside(at.level("next"), self.gamma)
+        more = f"with one more, the {total} would add up to {following}, over {limit} nats"
         if not at.taken:
-            return (
-                f"{name} stopped before it: {_best_went(at)}, {more}, and in line it was {at.place}"
-            )
+            return f"{name} {_committed(at)}, and this was {at.place}; {more}"
         if count == len(at.ranks):
             more = "no other candidate was left"
         if count == 1:
-            return f"under {name} the best one always goes, and it was that; {more}"
-        spent = beside(at.level("spent"), self.gamma)
-        cost = f"their entropies without the largest add up to {spent} of {limit} nats"
-        return f"under {name} {_best_went(at)}, and it was {at.place}; {cost}, and {more}"
+            return f"{name} always commits the best one, and this was it; {more}"
+        cost = f"their {total} add up to {beside(at.level('spent'), self.gamma)} of {limit} nats"
+        return f"{name} {_committed(at)}, and this was {at.place}; {cost}; {more}"
 
     def __call__(self, view: View, scores: Scores) -> Tensor:
         order = best_first(scores.key, view.masked)  # [B, W]
@@ -129,11 +126,11 @@ class Factor:
     def why(self, at: Standing) -> str:
         following, cost = at.level("next"), "(n + 1)(1 - score)"
         after = "" if math.isnan(following) else f"; at the next one it is {number(following)}"
-        front = f"under {notation(self)} {_best_went(at)}"
+        front = f"{notation(self)} {_committed(at)}"
         if at.taken:
             last = f"{cost} at the last of them is {number(at.level('spent'))}"
-            return f"{front}, it was {at.place}; {last}{after}"
-        return f"{front}, and it was {at.place}{after}, by {cost}"
+            return f"{front}, and this was {at.place}; {last}{after}"
+        return f"{front}, and this was {at.place}{after}, by {cost}"
 
     def __call__(self, view: View, scores: Scores) -> Tensor:
         order = best_first(scores.key, view.masked)

@@ -100,11 +100,11 @@ class Threshold:
         if at.level("passing") == 0:
             best = beside(at.level("best"), self.tau)
             none = f"under {name} no candidate was {sign} {tau} (the best had {best}), so"
-            also = " and those close to it" if self.slack else ""
+            also = " and those close to it were" if self.slack else " was"
             if not at.taken:
-                return f"{none} only the best one{also} went, and this was {at.place}"
+                return f"{none} only the best one{also} committed, and this was {at.place}"
             which = "one of them" if self.slack and at.rank > 1 else "it"
-            return f"{none} the best one{also} went, and this was {which}"
+            return f"{none} the best one{also} committed, and this was {which}"
         near = f" or within {number(self.slack)} of the best" if self.slack and at.taken else ""
         was = "was" if at.taken else "was not"
         return f"under {name} its score, {beside(at.score, self.tau)}, {was} {sign} {tau}{near}"
@@ -162,7 +162,7 @@ class Klass:
             gated = self.gate and at.step < self.n - 1
             which = "it" if at.taken else at.place
             cause = early if gated else "no candidate was sure and calm"
-            return f"under {name} {cause}, so only the best one went, and this was {which}"
+            return f"under {name} {cause}, so only the best one was committed, and this was {which}"
         sign, passed = ">" if self.test == "gt" else ">=", "passed" if at.taken else "did not pass"
         moved = at.moved("cur_prev")
         newest = "" if math.isnan(moved) else f" (the newest: {number(moved)})"
@@ -274,7 +274,7 @@ class LeftToRight:
     def why(self, at: Standing) -> str:
         under, score = f"under {notation(self)}", f"its score was {number(at.score)}"
         if at.taken:
-            return f"{under} it and all masks left of it went; {score}"
+            return f"{under} it and all masks left of it were committed; {score}"
         first = min(at.ranks.keys() - at.selected)
         if first != at.position:
             return f"{under} position {first}, left of it, had to wait"
@@ -282,8 +282,8 @@ class LeftToRight:
             return f"{under} a token that was fixed before ends the run of masks left of it"
         free = "the leftmost" if self.k == 1 else f"the leftmost {self.k}"
         return (
-            f"{under} the masks left of it went; {score}, and all but {free} must have at least "
-            f"{number(self.tau)}"
+            f"{under} the masks left of it were committed; {score}, and all but {free} must "
+            f"have at least {number(self.tau)}"
         )
 
     def __call__(self, view: View, scores: Scores) -> Tensor:

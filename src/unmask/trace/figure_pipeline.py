@@ -78,7 +78,7 @@ def _looks(trace: Trace, step: int) -> list[Look]:
 
 def _kind(look: Look) -> tuple[bool, bool]:
     """Whether it is committed without SWD, and with it."""
-    return look.chosen if look.unweighted is None else look.unweighted, look.chosen
+    return bool(look.unweighted), look.chosen
 
 
 def _short(value: float) -> str:
@@ -208,8 +208,10 @@ class StepPipeline:
     def _choices(self) -> Iterator[str]:
         """Who wins without SWD, with it, and either way."""
         if self.step <= given_steps(self.trace):
-            yield "The branch repeats this step of the original run."
-        elif not any(map(differs, self.looks)):
+            names = [self._name(look) for look in self.looks if look.chosen]
+            yield f"The branch repeats this step of the original run: {listed(names, NAMES)}."
+            return
+        if not any(map(differs, self.looks)):
             yield "SWD changes nothing here."
         for kind, words in OUTCOMES.items():
             names = [self._name(look) for look in self.looks if _kind(look) == kind]
@@ -311,7 +313,11 @@ def _beside(axes: Axes, y: float, points: float, text: str, colour: str) -> None
 
 
 def _outcome(look: Look) -> str:
-    return outcome(look) or ("" if look.ready else "waits: no history")
+    if words := outcome(look):
+        return words
+    if look.trace.settings.eos == "last" and look.token in look.trace.spec.stop_ids:
+        return "ranked last"
+    return "" if look.ready else "waits: no history"
 
 
 def _colour(look: Look) -> str:

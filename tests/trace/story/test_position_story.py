@@ -31,18 +31,19 @@ def test_a_threshold_that_is_passed_is_named_with_the_score():
 
 def test_the_best_one_goes_where_none_passes_the_threshold():
     trace = trace_of("confidence | threshold(0.99)", RASH, SWINGS)
-    assert "no candidate was above 0.99 (the best had 0.95), so the best one went" in story(
-        trace, 2
+    assert (
+        "no candidate was above 0.99 (the best had 0.95), so the best one was committed"
+        in story(trace, 2)
     )
-    assert "so only the best one went, and this was 2nd" in story(trace, 1)
+    assert "so only the best one was committed, and this was 2nd" in story(trace, 1)
 
 
 def test_the_entropy_budget_says_what_one_more_would_have_cost():
     trace = trace_of("confidence | eb(0.1)", RASH, SWINGS)
     told, gauge = story(trace, 1), trace.moments[0].gauge
-    assert f"one more would have made it {gauge['next']:.3g}, over 0.1 nats" in told
-    assert "and in line it was 2nd" in told
-    assert "the best one always goes, and it was that; no other candidate was left" in told
+    assert f"would add up to {gauge['next']:.3g}, over 0.1 nats" in told
+    assert "eb(0.1) committed only the best one, and this was 2nd; with one more" in told
+    assert "always commits the best one, and this was it; no other candidate was left" in told
 
 
 def test_without_history_swd_lets_only_the_best_go():
@@ -107,17 +108,17 @@ def test_a_budget_says_what_fits_what_was_spent_and_what_would_be_too_much():
     moved = said(("the", 0.9), ("pens", 0.93), ("cups", 0.8), ("pens", 0.71))
     trace = trace_of("confidence | budget(0.1)", calm, moved, moved, canvas=canvas)
     assert [sorted(moment.committed) for moment in trace.moments] == [[0], [2, 3], [1]]
-    first = "under budget(0.1) no candidate fits, so only the best one went, and this was"
+    first = "under budget(0.1) no candidate fits, so only the best one was committed, and this was"
     assert f"Committed at step 1: {first} it." in story(trace, 0)
     assert f"Not committed at step 1: {first} 2nd." in story(trace, 2)
     spent = trace.moments[1].gauge["spent"]
     together = f"D adds up to {spent:.3g} of 0.1 nats"
-    assert f"Committed at step 2: under budget(0.1) it is one of the 2 that went; {together}." in (
+    assert f"Committed at step 2: under budget(0.1) it is one of the 2 committed; {together}." in (
         story(trace, 3)
     )
     own = trace.moments[1].instability[0]
     assert f"with its own D, {own:.3g}, that would be too much" in story(trace, 1)
-    assert "it alone went; D adds up to 0 of 0.1 nats" in story(trace, 1)
+    assert "only it was committed; D adds up to 0 of 0.1 nats" in story(trace, 1)
 
 
 def test_a_limit_that_forced_it_is_named():

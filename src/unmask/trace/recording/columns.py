@@ -58,7 +58,7 @@ class Columns:
         likeliest, log_p, moved = outlook(
             cells, before, None if kl in rule.needs.directions else kl
         )
-        exact = _exact(stack, _moved(rule, stack, kl) if moved is None else moved[kept])
+        exact = _exact(stack, kl, None if moved is None else moved[kept])
         floats, ranks = _floats(exact.T, stack), _ranks(stack)
         if rule.needs.uniform_start and moved is None:
             floats["instability"] = _from_uniform(stack, kl)
@@ -77,15 +77,11 @@ class Columns:
         return cls(exact, np.concatenate([c.ravel() for c in tokens.values()]), same, names, blocks)
 
 
-def _moved(rule: Rule, stack: Stack, kl: KL) -> Tensor:
-    """The D that the rule used, NaN where it had nothing to compare with: [N]."""
-    known = stack.view.seen | rule.needs.uniform_start
-    return torch.where(known, stack.view.instability(kl), torch.nan)[stack.view.masked]
-
-
-def _exact(stack: Stack, moved: Tensor) -> Array:
+def _exact(stack: Stack, kl: KL, moved: Tensor | None) -> Array:
     """The unrounded numbers of every candidate: float64 [N, 8]."""
     view, scores, masked = stack.view, stack.decision.scores, stack.view.masked
+    if moved is None:
+        moved = torch.where(view.seen, view.instability(kl), torch.nan)[masked]
     known = [view.confidence, view.margin, view.entropy, view.raw_entropy]
     ranked = [stack.decision.base.key, scores.key, scores.value]
     table = torch.stack([*known, *ranked], -1)[masked]  # [N, 7]
