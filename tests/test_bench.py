@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from bench import all as every
 from bench import (
     batching,
     decision,
@@ -187,10 +188,17 @@ def test_measurements_that_are_not_made_again_stay_in_the_file(tmp_path: Path):
     assert merged(new, file) == [before[0], new[0], {"name": "swd", "rows": 2}]
 
 
-def refused(options: list[str], monkeypatch) -> str | int | None:
-    monkeypatch.setattr(sys, "argv", ["bench.originals", *options])
+def test_measurements_that_cannot_be_made_are_refused_before_the_first(monkeypatch, capsys):
+    cases = {"swd,speed": "unknown: speed; known: decision", "originals": "--originals FOLDER"}
+    for names, message in cases.items():
+        assert refused(["--only", names], monkeypatch, every.main) == 2
+        assert message in capsys.readouterr().err
+
+
+def refused(options: list[str], monkeypatch, main=originals.main) -> str | int | None:
+    monkeypatch.setattr(sys, "argv", ["bench", *options])
     with pytest.raises(SystemExit) as exit:
-        originals.main()
+        main()
     return exit.value.code
 
 

@@ -110,7 +110,7 @@ def test_every_row_runs_from_start_to_end_on_a_tiny_checkpoint(
             assert main(command[1:]) == 0, item
             check(item, words, capsys.readouterr().out)
             kinds.append(words[1])
-    assert {"run", "explain", "theory", "figure", "sweep", "report"} == set(kinds)
+    assert {"run", "rules", "explain", "theory", "figure", "sweep", "report"} == set(kinds)
 
 
 def check(item, words, out):

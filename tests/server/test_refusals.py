@@ -2,14 +2,23 @@
 
 import asyncio
 import json
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
 import pytest
 from openai import AuthenticationError, BadRequestError, OpenAI, RateLimitError
 
 from tests.server.serving import PENS, Gate, serving
+from unmask.cli import parser
+from unmask.cli.serve import served_model
+from unmask.errors import RequestError
+from unmask.models.tokenizer import Tokenizer
+from unmask.server import service
 from unmask.server.guard import Guard
 from unmask.server.limits import RequestLimits
+from unmask.server.prepare import prepare
 
 USER = [{"role": "user", "content": "Repeat: pig."}]
 
@@ -75,7 +84,7 @@ def refused(response, status=400):
         ({"messages": USER * 300}, "messages", "at most 256 items"),
         ({"messages": [{"role": "user", "content": "\ud800"}]}, "messages", "valid string"),
         ({"messages": [{"role": "user", "content": "<|mdm_mask|>"}]}, None, "already holds mask"),
-        ({"messages": [{"role": "user", "content": " pig" * 5000}]}, None, "takes at most 4096"),
+        ({"messages": [{"role": "user", "content": " pig" * 200}]}, None, "takes at most 128"),
     ],
     ids=lambda value: str(value)[:60] if isinstance(value, dict) else "",
 )  # fmt: skip
@@ -310,8 +319,6 @@ def test_an_engine_that_fails_leaves_nobody_waiting(caplog):
 
 @pytest.mark.long
 def test_many_kinds_of_requests_at_once_are_answered_as_if_alone(embedded):
-    from concurrent.futures import ThreadPoolExecutor
-
     kinds = [
         {"rule": rule, "length": length, "temperature": t, "seed": seed, "stop": stop}
         for seed, (rule, length, t, stop) in enumerate(
@@ -332,3 +339,41 @@ def test_many_kinds_of_requests_at_once_are_answered_as_if_alone(embedded):
         together = list(pool.map(lambda kind: embedded.chat(**kind).json()["choices"], kinds * 3))
     assert together == alone * 3
     assert any(a != b for a, b in pairwise(alone))
+
+
+# Preparing
+
+
+def test_a_prompt_far_too_long_is_refused_before_it_is_tokenized(embedded, monkeypatch):
+    def no_time_for_this(tokenizer, text):
+        raise AssertionError("tokenized")
+
+    monkeypatch.setattr(Tokenizer, "encode", no_time_for_this)
+    long = " pig" * 60_000
+    for refusal in (embedded.chat(long), embedded.complete(long), embedded.complete(["a", long])):
+        error = refused(refusal)
+        assert "this server takes at most 2048, which is 16 for each of its 128" in error["message"]
+
+
+def test_a_request_that_is_prepared_has_a_place_in_the_queue(monkeypatch):
+    go = threading.Event()
+
+    def slowly(*arguments):
+        assert go.wait(60)
+        return prepare(*arguments)
+
+    monkeypatch.setattr(service, "prepare", slowly)
+    with serving("--batch-size", 1, "--queue", 3) as running, ThreadPoolExecutor(2) as pool:
+        two = [pool.submit(running.chat, n=2) for _ in range(2)]
+        deadline = time.monotonic() + 30
+        while running.service.health()["waiting"] < 4 and time.monotonic() < deadline:
+            time.sleep(0.005)
+        assert refused(running.chat(), 429)["code"] == "queue_full"
+        go.set()
+        assert [each.result().status_code for each in two] == [200, 200]
+        assert running.service.health()["waiting"] == 0
+
+
+def test_a_prompt_may_not_be_longer_than_the_context():
+    with pytest.raises(RequestError, match=r"--max-prompt must be <= 128, the model's context"):
+        served_model(parser().parse_args(["serve", "--max-prompt", "129"]))

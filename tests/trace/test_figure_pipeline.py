@@ -31,8 +31,9 @@ def texts(drawing):
 
 
 def test_the_numbers_drawn_are_those_of_the_trace(tmp_path):
-    pipeline = StepPipeline(trace_of(SWD, RASH, SWINGS, SETTLED), 2)
-    moment = pipeline.trace.moments[1]
+    trace = trace_of("confidence | swd(5) | top(1)", RASH, SWINGS, SETTLED, canvas=[HOLE] * 3)
+    pipeline, moment = StepPipeline(trace, 2), trace.moments[1]
+    assert len(pipeline.rows) == 2
     score, moved, weight, modulated = (stage.values for stage in pipeline.stages)
     np.testing.assert_allclose(score, np.exp(moment.base), rtol=1e-6)
     assert np.array_equal(moved, moment.instability)
@@ -128,6 +129,13 @@ def test_ends_of_text_that_eos_last_puts_last_say_so(tmp_path):
     ends = said(("the", 0.9), ("<end>", 0.99), ("cups", 0.7))
     trace = trace_of("confidence | swd(5) | top(1)", ends, ends, ends, eos="last")
     assert "ranked last" in texts(svg(tmp_path, StepPipeline(trace, 1)))
+
+
+def test_words_that_the_font_lacks_are_kept_without_a_warning(tmp_path):
+    trace = trace_of(SWD, RASH, SWINGS, SETTLED)
+    chinese = Trace(trace.header, trace.moments, {**trace.words, 2: "你好"}, trace.end)
+    assert "'你好'" in svg(tmp_path, StepPipeline(chinese, 2))  # a warning is an error in tests
+    pipeline_figure(StepPipeline(chinese, 2), tmp_path / "figure.png")
 
 
 def test_what_cannot_be_drawn_is_one_line(tmp_path):

@@ -71,8 +71,10 @@ def _add_limits(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
     max_length = "most tokens that a request may write (default: 1024)"
     add("--max-length", type=int, default=1024, metavar="N", help=max_length)
-    max_prompt = "most tokens of a prompt (default: 4096)"
-    add("--max-prompt", type=int, default=4096, metavar="N", help=max_prompt)
+    step = "seconds of one step after which requests get 503 (default: 120)"
+    add("--step-timeout", type=float, default=120.0, metavar="S", help=step)
+    max_prompt = "most tokens of a prompt (default: the model's context, at most 4096)"
+    add("--max-prompt", type=int, metavar="N", help=max_prompt)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -106,7 +108,10 @@ def _run_here(arguments: argparse.Namespace, key: str | None) -> int:
         try:
             server.run([bound])
         finally:
-            service.stop()
+            stopped = service.stop()
+        if not stopped:  # its thread may keep the interpreter from ending
+            _say("unmask serve: a step did not end; its requests were answered with 503")
+            os._exit(1)
     return 0
 
 
@@ -183,7 +188,11 @@ def served_model(arguments: argparse.Namespace) -> ServedModel:
     from unmask.text.session import Session
 
     session = Session(arguments.model, options=read_options(arguments), device=arguments.device)
-    limits = RequestLimits(length=arguments.max_length, prompt=arguments.max_prompt)
+    limits = RequestLimits(
+        length=arguments.max_length,
+        prompt=_max_prompt(arguments.max_prompt, session.context),
+        step_seconds=arguments.step_timeout,
+    )
     length = session.resolve().length
     if length > limits.length:
         raise RequestError(
@@ -192,6 +201,15 @@ def served_model(arguments: argparse.Namespace) -> ServedModel:
         )
     is_folder = Path(session.name).expanduser().is_dir()
     return ServedModel(session.spec.name if is_folder else session.name, session, limits)
+
+
+def _max_prompt(given: int | None, context: int | None) -> int:
+    """The tokens that a prompt may have: never more than the model's context."""
+    if given is None:
+        return min(4096, context or 4096)
+    if context is not None and given > context:
+        raise RequestError(f"--max-prompt must be <= {context}, the model's context, got {given}")
+    return given
 
 
 def _use_threads(session: Session, threads: int | None) -> None:

@@ -22,7 +22,7 @@ class Failure(NamedTuple):
     """Rows that left a batch because their decision raised."""
 
     keys: tuple[int, ...]
-    error: Exception
+    error: BaseException
 
 
 class Batch:
@@ -60,11 +60,11 @@ class Batch:
         """
         key, self._next_key = self._next_key, self._next_key + 1
         group = (request.settings, key if apart else None)
-        if group not in self.groups:
-            self.groups[group] = Rows(
-                self.model, request.settings, self.keep_logits, self.reducer, self.decide
-            )
-        self.groups[group].admit(request, key)
+        rows = self.groups.get(group)
+        if rows is None:
+            rows = Rows(self.model, request.settings, self.keep_logits, self.reducer, self.decide)
+        rows.admit(request, key)
+        self.groups[group] = rows  # only now: a request that cannot enter leaves nothing behind
         return key
 
     def drop(self, key: int) -> None:
@@ -79,7 +79,8 @@ class Batch:
         """One forward pass of all rows, then one decision per group of equal settings.
 
         If a decision raises, the error is raised here. With a list `failed`, it is added to the
-        list instead, its rows leave, and the others continue.
+        list instead, its rows leave, and the others continue; this holds for every exception, also
+        for SystemExit or KeyboardInterrupt from a part of a rule.
         """
         groups = dict(self.groups)
         if not groups:
@@ -90,7 +91,7 @@ class Batch:
             keys = tuple(rows.keys)
             try:
                 steps.append(rows.step(hidden, first))
-            except Exception as error:
+            except BaseException as error:
                 if failed is None:
                     raise
                 failed.append(Failure(keys, error))

@@ -112,8 +112,8 @@ class Rows:
 
     def admit(self, request: Request, key: int) -> None:
         """Add a row."""
-        self._arrived.append(request.canvas.cpu())
         generator = torch.Generator().manual_seed(request.seed)
+        self._arrived.append(request.canvas.cpu())
         self.members.append(Member(key, request.length, generator, next(_IDENTITIES)))
 
     def drop(self, key: int) -> None:

@@ -46,7 +46,7 @@ ERRORS: dict[int | str, dict[str, Any]] = {
     421: {"model": ErrorBody, "description": "The Host header does not name this server"},
     429: {"model": ErrorBody, "description": "The queue is full; see Retry-After"},
     500: {"model": ErrorBody, "description": "Decoding failed"},
-    503: {"model": ErrorBody, "description": "The server is shutting down; see Retry-After"},
+    503: {"model": ErrorBody, "description": "The server shuts down, or no step ends"},
     "4XX": {"model": ErrorBody, "description": "The request cannot be answered"},
 }
 STREAMED: dict[int | str, dict[str, Any]] = {
@@ -157,9 +157,11 @@ def _add_models(app: FastAPI, service: Service) -> None:
 
 
 def _add_monitoring(app: FastAPI, service: Service) -> None:
-    @app.get("/health", responses={503: {"description": "It is shutting down, or it failed"}})
+    @app.get(
+        "/health", responses={503: {"description": "It is shutting down, stuck, or it failed"}}
+    )
     async def health() -> JSONResponse:
-        """Whether the server takes requests, and how many rows decode and wait."""
+        """Whether the server takes requests and makes progress; the rows that decode and wait."""
         report = service.health()
         return JSONResponse(report, 200 if report["status"] == "ok" else 503)
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import ceil
 from threading import Condition, Thread
-from time import perf_counter
+from time import monotonic, perf_counter
 from typing import Protocol
 
 import torch
@@ -35,7 +35,7 @@ class RowOutcome:
     """How a row ended: with a result, with an error, or with neither if `see` returned True."""
 
     result: Result | None = None
-    error: Exception | None = None
+    error: BaseException | None = None
 
 
 class RowTask(Protocol):
@@ -79,7 +79,8 @@ class Engine:
 
     A failing row does not fail other rows. Rows that shared its decision start again, each apart;
     rows that shared a failed forward start again one by one. Decoding is deterministic, so their
-    results are the same.
+    results are the same. The engine's thread catches every exception: none of them can be meant
+    for it, and a dead thread would leave requests without an answer.
     """
 
     def __init__(
@@ -93,10 +94,12 @@ class Engine:
         self._changed = Condition()
         self._waiting: deque[RowTask] = deque()
         self._suspects: deque[RowTask] = deque()  # rows of a failed forward; they run alone
+        self._entering: list[RowTask] = []  # taken from the queue, not yet in the batch
         self._running: dict[int, RowTask] = {}
         self._cancelled: set[RowTask] = set()
         self._stopped = False
         self._usual_seconds = 1.0
+        self._step_began: float | None = None  # None while there is no work
         self._threads = torch.get_num_threads()  # torch keeps this number per thread
         self._thread = Thread(target=self._run, name="unmask-engine", daemon=True)
 
@@ -119,7 +122,19 @@ class Engine:
     def idle(self) -> bool:
         """Whether no row waits or decodes."""
         with self._changed:
-            return not (self._waiting or self._suspects or self._running)
+            return not (self._waiting or self._suspects or self._entering or self._running)
+
+    @property
+    def dead(self) -> bool:
+        """Whether the thread has ended before its time."""
+        ended = self._thread.ident is not None and not self._thread.is_alive()
+        return self.broken or (ended and not self._stopped)
+
+    @property
+    def seconds_since_step(self) -> float:
+        """How long the present step has taken; 0 while there is no work."""
+        began = self._step_began
+        return 0.0 if began is None else monotonic() - began
 
     @property
     def room(self) -> int:
@@ -135,7 +150,7 @@ class Engine:
     def submit(self, tasks: Sequence[RowTask]) -> None:
         """Queue all of these rows, or none."""
         with self._changed:
-            if self.closing or self.broken:
+            if self.closing or self.dead:
                 raise Closing
             if len(tasks) > self.room:
                 raise Full
@@ -158,23 +173,28 @@ class Engine:
         with self._changed:
             self.closing = True
 
-    def abort(self, error: Exception) -> None:
-        """End all queued and running rows with this error, now."""
+    def abort(self, error: BaseException) -> None:
+        """End all queued and running rows with this error, now, whatever the thread does."""
         with self._changed:
-            left = [*self._waiting, *self._suspects, *self._running.values()]
+            running = [*self._entering, *self._running.values()]
+            left = [*self._waiting, *self._suspects, *running]
             self._waiting.clear()
             self._cancelled.update(left)
             self._changed.notify()
         for task in left:
-            task.end(RowOutcome(error=error))
+            _tell(task, RowOutcome(error=error))
 
-    def stop(self) -> None:
-        """End the thread; rows that are left get no outcome."""
+    def stop(self, seconds: float = 5.0) -> bool:
+        """End the thread, and wait for it this long; rows that are left get no outcome.
+
+        False if the thread goes on, because a step does not end.
+        """
         with self._changed:
             self.closing = self._stopped = True
             self._changed.notify()
         if self._thread.is_alive():
-            self._thread.join()
+            self._thread.join(seconds)
+        return not self._thread.is_alive()
 
     # Called in the engine's thread
 
@@ -185,16 +205,20 @@ class Engine:
                 self._drop_cancelled()
                 self._fill_batch()
                 self._step()
-        except Exception as error:  # our own bug: end all requests instead of blocking them
-            LOG.exception("the engine failed")
+        except BaseException as error:  # our own bug: end all requests instead of blocking them
             self.broken = True
             self.abort(error)
+            LOG.exception("the engine failed")
+        finally:
+            self._step_began = None
 
     def _has_work(self) -> bool:
         with self._changed:
+            self._step_began = None
             self._changed.wait_for(
                 lambda: self._stopped or self._cancelled or self._running or self.waiting
             )
+            self._step_began = monotonic()
             return not self._stopped
 
     def _drop_cancelled(self) -> None:
@@ -216,17 +240,27 @@ class Engine:
             else:
                 free = self.batch_size - len(self._running)
                 new = [self._waiting.popleft() for _ in range(min(free, len(self._waiting)))]
-        for task in new:
-            self._admit(task)
+            self._entering = new
+        self._admit_entering()
+
+    def _admit_entering(self) -> None:
+        while self._entering:
+            self._admit(self._entering[0])
 
     def _admit(self, task: RowTask) -> None:
-        key = self._batch.admit(task.request, task.apart)
-        with self._changed:
-            self._running[key] = task
+        """Put the first of the entering rows into the batch; what fails fails only this row."""
+        task.started = perf_counter()
         try:
-            task.started = perf_counter()
+            key = self._batch.admit(task.request, task.apart)
+        except BaseException as error:
+            self._entering.pop(0)
+            self._end_failed(task, error)
+            return
+        with self._changed:
+            self._running[key] = self._entering.pop(0)
+        try:
             task.begin()
-        except Exception as error:  # a callback fails only its own row
+        except BaseException as error:
             self._batch.drop(key)
             self._fail(key, error)
 
@@ -234,7 +268,7 @@ class Engine:
         failed: list[Failure] = []
         try:
             steps = self._batch.step(failed)
-        except Exception as error:  # any row of the forward may be the cause
+        except BaseException as error:  # any row of the forward may be the cause
             self._restart_alone(error)
             return
         self.counts.forwards += bool(steps or failed)
@@ -251,7 +285,7 @@ class Engine:
                 done = self._running[key].see(step, row) or key in results
                 if done:
                     self._running[key].close(results.get(key))
-            except Exception as error:  # a callback fails only its own row
+            except BaseException as error:  # a callback fails only its own row
                 self._fail(key, error)
             else:
                 if done:
@@ -268,15 +302,18 @@ class Engine:
         self.counts.finished += 1
         self.counts.tokens += 0 if result is None else len(result.answer)
         self._usual_seconds += 0.1 * (perf_counter() - task.started - self._usual_seconds)
-        task.end(RowOutcome(result))
+        _tell(task, RowOutcome(result))
 
-    def _fail(self, key: int, error: Exception) -> None:
+    def _fail(self, key: int, error: BaseException) -> None:
         with self._changed:
             task = self._running.pop(key)
+        self._end_failed(task, error)
+
+    def _end_failed(self, task: RowTask, error: BaseException) -> None:
         self.counts.failed += 1
+        _tell(task, RowOutcome(error=error))
         if not isinstance(error, RuleError):
             LOG.error("a request failed", exc_info=error)
-        task.end(RowOutcome(error=error))
 
     def _restart_apart(self, failure: Failure) -> None:
         """Start the rows of a failed decision again, each deciding without the others."""
@@ -284,12 +321,12 @@ class Engine:
             self._fail(failure.keys[0], failure.error)
             return
         with self._changed:
-            tasks = [self._running.pop(key) for key in failure.keys]
-        for task in tasks:
+            self._entering = [self._running.pop(key) for key in failure.keys]
+        for task in self._entering:
             task.apart = True
-            self._admit(task)
+        self._admit_entering()
 
-    def _restart_alone(self, error: Exception) -> None:
+    def _restart_alone(self, error: BaseException) -> None:
         """Queue the rows of a failed forward to run alone; one row, or their number, was bad."""
         self._batch = Batch(self._batch.model, keep_logits=True)
         if len(self._running) == 1:
@@ -299,3 +336,11 @@ class Engine:
             self._suspects.extend(self._running.values())
             self._running.clear()
         LOG.error("a forward failed; its %d rows start again alone", self.waiting, exc_info=error)
+
+
+def _tell(task: RowTask, outcome: RowOutcome) -> None:
+    """Give a row its outcome; a row that cannot take it does not keep others from theirs."""
+    try:
+        task.end(outcome)
+    except Exception:
+        LOG.exception("an outcome could not be delivered")

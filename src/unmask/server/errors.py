@@ -67,7 +67,7 @@ def wrong_request(error: Exception, param: str | None = None) -> ApiError:
     return ApiError(400, str(error), param=param, code="invalid_value")
 
 
-def failed_row(error: Exception) -> ApiError:
+def failed_row(error: BaseException) -> ApiError:
     """The error for a row that failed while decoding."""
     if isinstance(error, ApiError):
         return error

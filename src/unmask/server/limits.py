@@ -14,6 +14,7 @@ from unmask.rules.registry import Kind
 MOST_PARTS = 8  # of a rule
 MOST_WHOLE = 4096  # of a whole number in a rule, such as steps or positions
 MOST_TRAIL = 64  # forwards that a rule may look back; each is kept for every position
+MOST_BYTES = 16  # of a prompt per token that it may have; ordinary text has about four
 
 
 @dataclass(frozen=True)
@@ -26,11 +27,23 @@ class RequestLimits:
     forwards: int = 4096  # of one row; a rule that revokes commitments might never end
     body: int = 2**18  # bytes of a request
     seconds: float = 30.0  # for the body to arrive
+    step_seconds: float = 120.0  # of one step, before the engine counts as stuck
 
     def __post_init__(self) -> None:
         for name in ("length", "prompt"):
             if getattr(self, name) < 1:
                 raise RequestError(f"--max-{name} must be >= 1, got {getattr(self, name)}")
+        if not self.step_seconds > 0:
+            raise RequestError(f"--step-timeout must be > 0, got {self.step_seconds:g}")
+
+    def check_bytes(self, prompt: int, infill: bool) -> None:
+        """Raise if a prompt of this many bytes cannot fit; checked before it is tokenized."""
+        most = MOST_BYTES * (self.prompt + (self.length if infill else 0))
+        if prompt > most:
+            raise RequestError(
+                f"the prompt has {prompt} bytes; this server takes at most {most}, which is "
+                f"{MOST_BYTES} for each of its {most // MOST_BYTES} tokens"
+            )
 
     def check_size(self, prompt: int, masks: int) -> None:
         """Raise if a canvas has more prompt tokens or more masks than allowed."""

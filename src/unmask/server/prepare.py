@@ -55,24 +55,25 @@ class PreparedRequest:
 
 def prepare(served: ServedModel, body: ChatRequest | CompletionRequest) -> PreparedRequest:
     """Check a whole request; errors name the field."""
-    _check_together(served, body)
     session, messages = served.session, list[str]()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
             resolved = session.resolve(_options(served, body), bool(body.infill))
             served.limits.check_size(0, 0 if body.infill else resolved.length)
-            prompts = _prompts(served, body, resolved.seed)
-            requests = [_request(served, prompt, resolved, messages) for prompt in prompts]
+            prompts = _prompts(served, body)
+            first = [_request(served, prompt, resolved, messages) for prompt in prompts]
         except UnmaskError as error:
             raise wrong_request(error) from None
     stops = (body.stop,) if isinstance(body.stop, str) else tuple(body.stop or ())
     warned = [str(warning.message) for warning in caught]
     unique = tuple(dict.fromkeys([*warned, *messages]))
+    copies = [request for request in first for _ in range(body.n or 1)]
+    requests = [replace(copy, seed=resolved.seed + place) for place, copy in enumerate(copies)]
     return PreparedRequest(tuple(requests), resolved, stops, unique)
 
 
-def _check_together(served: ServedModel, body: ChatRequest | CompletionRequest) -> None:
+def check_together(served: ServedModel, body: ChatRequest | CompletionRequest) -> None:
     """Check the model's name, and fields that exclude one another."""
     if body.model is not None and body.model != served.name:
         message = f"the model {body.model!r} is not served here; {served.name!r} is"
@@ -84,6 +85,9 @@ def _check_together(served: ServedModel, body: ChatRequest | CompletionRequest) 
     if len(set(_lengths(body).values())) > 1:
         lengths = ", ".join(f"{name} {value}" for name, value in _lengths(body).items())
         raise ApiError(400, f"give one length, got {lengths}", param="length")
+    if (choices := rows_of(body)) > served.limits.choices:
+        message = f"{choices} choices; this server allows at most {served.limits.choices}"
+        raise ApiError(400, message, param="n")
     if body.infill and _lengths(body):
         name = next(iter(_lengths(body)))
         message = f"infill fills the masks of the text, so it takes no {name}"
@@ -107,30 +111,36 @@ def _options(served: ServedModel, body: ChatRequest | CompletionRequest) -> Deco
     return options
 
 
-def _prompts(served: ServedModel, body: ChatRequest | CompletionRequest, seed: int) -> list[Prompt]:
-    """One prompt per choice: n copies of each prompt, with seeds seed, seed + 1, ..."""
+def rows_of(body: ChatRequest | CompletionRequest) -> int:
+    """The rows of a request: prompts times n."""
+    prompt = None if isinstance(body, ChatRequest) else body.prompt
+    return (len(prompt) if isinstance(prompt, list) else 1) * (body.n or 1)
+
+
+def _prompts(served: ServedModel, body: ChatRequest | CompletionRequest) -> list[Prompt]:
+    """The prompts of a request, which are not longer than a prompt may be."""
     infill = bool(body.infill)
     if isinstance(body, ChatRequest):
         if served.session.tokenizer.template is None:
             message = f"{served.name} has no chat template; use /v1/completions"
             raise ApiError(400, message, param="messages")
         messages = tuple(message.plain() for message in body.messages)
-        base = [Prompt(messages=messages, infill=infill)]
-    else:
-        texts = [body.prompt] if isinstance(body.prompt, str) else body.prompt
-        base = [Prompt(text, infill=infill) for text in texts]
-    choices = len(base) * (body.n or 1)
-    if choices > served.limits.choices:
-        message = f"{choices} choices; this server allows at most {served.limits.choices}"
-        raise ApiError(400, message, param="n")
-    copies = (prompt for prompt in base for _ in range(body.n or 1))
-    return [replace(prompt, seed=seed + place) for place, prompt in enumerate(copies)]
+        served.limits.check_bytes(sum(_bytes(each["content"]) for each in messages), infill)
+        return [Prompt(messages=messages, infill=infill)]
+    texts = [body.prompt] if isinstance(body.prompt, str) else body.prompt
+    for text in texts:
+        served.limits.check_bytes(_bytes(text), infill)
+    return [Prompt(text, infill=infill) for text in texts]
+
+
+def _bytes(text: str) -> int:
+    return len(text.encode("utf-8", "surrogatepass"))
 
 
 def _request(
     served: ServedModel, prompt: Prompt, resolved: Resolved, messages: list[str]
 ) -> Request:
-    """The canvas of one choice; warnings go into `messages`."""
+    """The canvas of one prompt; warnings go into `messages`."""
     session = served.session
     rendered = prompt.render(session.tokenizer)
     if rendered.infill:  # checked before the canvas is made

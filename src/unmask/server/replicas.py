@@ -40,8 +40,8 @@ class Replica:
 
     def check_health(self) -> None:
         """Ray calls this every few seconds and replaces a replica that raises."""
-        if self.service.engine.broken:
-            raise RuntimeError("the engine failed")
+        if (status := self.service.health()["status"]) in ("failed", "stuck"):
+            raise RuntimeError(f"the engine is {status}")
 
     async def piece(self, name: str, place: int) -> TracePiece | None:
         """The part of a trace that this replica holds, for the replica that was asked for it."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from concurrent.futures import ThreadPoolExecutor
+from threading import Event, Thread
 from typing import Any
 
 from unmask.models.denoiser import Denoiser
@@ -12,7 +13,7 @@ from unmask.server.choices import Choice, choices_of
 from unmask.server.engine import Closing, Engine, Full
 from unmask.server.errors import ApiError
 from unmask.server.metrics import Metrics
-from unmask.server.prepare import PreparedRequest, ServedModel, prepare
+from unmask.server.prepare import PreparedRequest, ServedModel, check_together, prepare, rows_of
 from unmask.server.schema import ChatRequest, CompletionRequest
 from unmask.server.traces import BeginTrace, TraceElsewhere, TraceStore, nowhere
 
@@ -35,16 +36,39 @@ class Service:
         self.metrics = Metrics(self.engine, self.traces)
         self.created = int(time.time())
         self._prepare = ThreadPoolExecutor(1, "unmask-prepare")  # tokenizing blocks a thread
+        self._preparing = 0  # rows; they count against the queue
         self._deadline: float | None = None
+        self._stopped = Event()
+        self._watch = Thread(target=self._watch_steps, name="unmask-watch", daemon=True)
 
     def start(self) -> None:
         """Start decoding."""
         self.engine.start()
+        self._watch.start()
 
-    def stop(self) -> None:
-        """Stop decoding; rows that are left get no outcome."""
-        self.engine.stop()
-        self._prepare.shutdown(cancel_futures=True)
+    def stop(self) -> bool:
+        """Stop decoding; rows that are left get no outcome. False if a step does not end."""
+        self._stopped.set()
+        self._prepare.shutdown(wait=False, cancel_futures=True)
+        return self.engine.stop()
+
+    # A step that does not end
+
+    @property
+    def stuck(self) -> bool:
+        """Whether the present step takes longer than a step may take."""
+        return self.engine.seconds_since_step > self.served.limits.step_seconds
+
+    def _watch_steps(self) -> None:
+        """Answer all rows of a stuck engine; if the step ends after all, the engine goes on."""
+        while not self._stopped.wait(min(1.0, self.served.limits.step_seconds / 4)):
+            if self.stuck:
+                self.engine.abort(self._stuck())
+
+    def _stuck(self) -> ApiError:
+        seconds = self.served.limits.step_seconds
+        message = f"no step has ended for {seconds:g} s; restart the server if this goes on"
+        return ApiError(503, message, code="stuck", retry_after=60)
 
     # Shutting down
 
@@ -54,12 +78,16 @@ class Service:
         self._deadline = time.monotonic() + grace
 
     def closed(self) -> bool:
-        """Whether all rows have ended; past the deadline, ends those that are left."""
+        """Whether all rows have ended; past the deadline, ends those that are left.
+
+        A step that does not end is not waited for after the deadline.
+        """
         if self._deadline is None:
             return False
-        if time.monotonic() > self._deadline:
+        late = time.monotonic() > self._deadline
+        if late:
             self.engine.abort(self._closing())
-        return self.engine.idle
+        return late or self.engine.idle
 
     def _closing(self) -> ApiError:
         message = "the server is shutting down; try again later, or use another server"
@@ -72,12 +100,10 @@ class Service:
     ) -> tuple[PreparedRequest, list[Choice]]:
         """Prepare a request outside the event loop and queue all of its choices, or refuse it."""
         self._check_open()
-        if self.engine.room < 1:
-            raise self._full()
+        check_together(self.served, body)
         if body.trace and self.begin_trace is None:
             raise ApiError(400, "this server keeps no traces", param="trace")
-        loop = asyncio.get_running_loop()
-        prepared = await loop.run_in_executor(self._prepare, prepare, self.served, body)
+        prepared = await self._prepared(body)
         begin_trace = self.begin_trace if body.trace else None
         session, streamed = self.served.session, bool(body.stream)
         choices = choices_of(session, prepared, streamed, begin_trace, self.traces)
@@ -91,9 +117,23 @@ class Service:
             raise
         return prepared, choices
 
+    async def _prepared(self, body: ChatRequest | CompletionRequest) -> PreparedRequest:
+        """The rows of a request, if the queue has room for them and for all that come before."""
+        rows = rows_of(body)
+        if self._preparing + rows > self.engine.room:
+            raise self._full()
+        self._preparing += rows
+        try:
+            loop = asyncio.get_running_loop()
+            return await loop.run_in_executor(self._prepare, prepare, self.served, body)
+        finally:
+            self._preparing -= rows
+
     def _check_open(self) -> None:
-        if self.engine.broken:
+        if self.engine.dead:
             raise ApiError(503, "the engine failed; restart the server", code="failed")
+        if self.stuck:
+            raise self._stuck()
         if self.engine.closing:
             raise self._closing()
 
@@ -114,14 +154,16 @@ class Service:
         return ApiError(429, message, code="queue_full", retry_after=seconds)
 
     def health(self) -> dict[str, Any]:
-        """The status, and how many rows decode and wait."""
+        """The status, the progress, and how many rows decode and wait."""
         engine = self.engine
-        status = "failed" if engine.broken else "closing" if engine.closing else "ok"
+        states = {"failed": engine.dead, "stuck": self.stuck, "closing": engine.closing}
         return {
-            "status": status,
+            "status": next((name for name, here in states.items() if here), "ok"),
             "model": self.served.name,
+            "forwards": engine.counts.forwards,
+            "seconds_since_step": round(engine.seconds_since_step, 3),
             "rows": engine.rows,
-            "waiting": engine.waiting,
+            "waiting": engine.waiting + self._preparing,
             "batch_size": engine.batch_size,
             "queue_size": engine.queue_size,
         }

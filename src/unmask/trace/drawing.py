@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
+from warnings import catch_warnings, filterwarnings
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,7 +58,10 @@ def sheet(
     matplotlib = _matplotlib()
     from matplotlib.figure import Figure
 
-    with matplotlib.style.context("default"), matplotlib.rc_context(STYLE):
+    with matplotlib.style.context("default"), matplotlib.rc_context(STYLE), catch_warnings():
+        filterwarnings(
+            "ignore", "Glyph .* missing from font"
+        )  # drawn as a box; an SVG has the text
         figure = Figure(figsize=(width, height), dpi=100, layout="constrained")
         yield figure
         for file in files:
