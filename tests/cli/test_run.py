@@ -195,3 +195,22 @@ def test_a_terminal_without_a_prompt_is_told_what_to_give(run, monkeypatch):
     terminal.isatty = lambda: True
     monkeypatch.setattr(sys, "stdin", terminal)
     assert run()[2].startswith("unmask run: no prompt; give one, pipe one in,")
+
+
+def test_a_closed_stdin_is_one_line(run, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", None)  # as Python sets it after `<&-`
+    for arguments in ((), ("-",)):
+        assert run(*arguments)[::2] == (
+            2,
+            "unmask run: no prompt; give one, pipe one in, or name a file with --input\n",
+        )
+    assert run("--input", "-")[2].startswith("unmask run: stdin is closed; name a file")
+
+
+def test_an_empty_prompt_is_not_decoded(run, in_file, tmp_path):
+    message = "the prompt is empty; give a text of at least one word\n"
+    for text in ("", " \n"):
+        assert run(text)[::2] == (2, f"unmask run: {message}")
+    for line in ({"prompt": " "}, {"messages": [{"role": "user", "content": ""}]}):
+        code, _, err = run("--input", in_file({"prompt": "x"}, line))
+        assert (code, err) == (2, f"unmask run: {tmp_path}/in.jsonl:2: {message}")

@@ -12,6 +12,7 @@ from tests.server.serving import Gate
 from unmask import Rule, RuleError, Settings, decode, prompt_request
 from unmask.rules.select import best_first, first_in
 from unmask.server.engine import Closing, Engine, Full, RowOutcome
+from unmask.server.fairness import Account
 
 RULES = [
     "confidence | swd(5) | eb(0.5)",
@@ -35,6 +36,7 @@ class Asked:
         self.done, self.outcomes = threading.Event(), []
         self.request = prompt_request(model.spec, list(prompt), length, settings, seed=3)
         self.listen, self.listeners = listeners, []
+        self.account = Account()
 
     def begin(self):
         self.listeners = self.listen()

@@ -35,7 +35,11 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     option("--rule", metavar="RULE", help="the rule that decides after --branch")
     add_import(command)
     option("-o", "--output", type=Path, metavar="FILE", help="write the new trace to FILE")
-    option("--model", metavar="PATH", help="folder or name of the model (default: as in the trace)")
+    option(
+        "--model",
+        metavar="PATH",
+        help="folder or name of the model (default: the folder in the trace)",
+    )
     option("--device", metavar="NAME", help="torch device (default: as in the trace)")
     option("--json", action="store_true", help="print JSON")
     command.set_defaults(run=run)
@@ -69,6 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _model(trace: Trace, arguments: argparse.Namespace) -> tuple[Denoiser, Tokenizer]:
     """Load the model as the trace describes it."""
     from unmask.models.fingerprint import fingerprint
+    from unmask.models.load import is_here
     from unmask.models.source import ModelSource
 
     kept: dict[str, Any] = trace.header["model"]
@@ -82,6 +87,11 @@ def _model(trace: Trace, arguments: argparse.Namespace) -> tuple[Denoiser, Token
     source = replace(
         source, path=arguments.model or source.path, device=arguments.device or source.device
     )
+    if arguments.model is None and not is_here(source.path):
+        raise RequestError(
+            f"{trace.name} names the model {source.path!r}, which is no folder here, and a model "
+            "is not downloaded because a trace names it; give --model with that name or a folder"
+        )
     description = source.describe()
     if kept.get("weights") not in (None, fingerprint(description.folder)):
         warnings.warn(f"{source.path} has other weights than the model of the trace", stacklevel=2)

@@ -136,7 +136,7 @@ def _prompt(text: str | None) -> str:
     """The prompt, or stdin without its last line break."""
     if text not in (None, "-"):
         return str(text)
-    if text is None and sys.stdin.isatty():
+    if sys.stdin is None or (text is None and sys.stdin.isatty()):
         raise RequestError("no prompt; give one, pipe one in, or name a file with --input")
     try:
         return sys.stdin.read().removesuffix("\n")
@@ -246,6 +246,8 @@ def _lines(session: Session, form: PromptFormat, arguments: argparse.Namespace) 
 
     seed = session.options.seed or 0
     if arguments.input == "-":
+        if sys.stdin is None:
+            raise RequestError("stdin is closed; name a file with --input, or pipe one in")
         return read_prompts(sys.stdin.buffer, "stdin", form, seed)
     file = Path(arguments.input)
     output = Path(arguments.output or "")

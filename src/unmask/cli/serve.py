@@ -71,6 +71,10 @@ def _add_limits(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
     max_length = "most tokens that a request may write (default: 1024)"
     add("--max-length", type=int, default=1024, metavar="N", help=max_length)
+    cost = "most forwards times positions of a request, over all its choices (default: 1e7)"
+    add("--max-cost", type=float, default=1e7, metavar="X", help=cost)
+    seconds = "most seconds that a request may decode (default: 1800)"
+    add("--max-seconds", type=float, default=1800.0, metavar="S", help=seconds)
     step = "seconds of one step after which requests get 503 (default: 120)"
     add("--step-timeout", type=float, default=120.0, metavar="S", help=step)
     max_prompt = "most tokens of a prompt (default: the model's context, at most 4096)"
@@ -191,6 +195,8 @@ def served_model(arguments: argparse.Namespace) -> ServedModel:
     limits = RequestLimits(
         length=arguments.max_length,
         prompt=_max_prompt(arguments.max_prompt, session.context),
+        cost=arguments.max_cost,
+        decode_seconds=arguments.max_seconds,
         step_seconds=arguments.step_timeout,
     )
     length = session.resolve().length

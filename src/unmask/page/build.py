@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import json
 import re
-import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -18,9 +17,8 @@ from importlib.resources import files
 from pathlib import Path
 
 from unmask.errors import RequestError
+from unmask.trace.recording.codec import FORMAT, Unzipped
 
-FORMAT = 1  # the format of the traces that the page reads: that of trace.recording.codec
-GZIP = 31  # zlib's window bits for a gzip stream
 GENERATOR = '<meta name="generator" content="unmask page">'
 _IMPORT = re.compile(r'^import \{[^}]*\} from "\./(\w+\.js)";\n', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?:async )?(?:function|class|const) (\w+)", re.MULTILINE)
@@ -49,26 +47,23 @@ def _check(data: bytes, name: str) -> None:
     wrong = f"{name} is not a trace; make one with 'unmask run ... --trace FILE'"
     if data[:2] != b"\x1f\x8b":
         raise RequestError(wrong)
-    try:
-        records = [json.loads(line) for line in _unpacked(data).split(b"\n")[:-1]]
-    except ValueError:
-        raise RequestError(f"{name} is damaged: a line is not JSON") from None
-    if not records or not isinstance(records[0], dict) or "trace" not in records[0]:
+    lines = iter(Unzipped(data, name))
+    header = _record(next(lines, b"0"), name)
+    if not isinstance(header, dict) or "trace" not in header:
         raise RequestError(wrong)
-    if records[0]["trace"] != FORMAT:
-        number = records[0]["trace"]
+    if header["trace"] != FORMAT:
+        number = repr(header["trace"])[:20]
         raise RequestError(f"{name} is a trace of format {number}; the page reads format {FORMAT}")
+    for line in lines:
+        _record(line, name)
 
 
-def _unpacked(data: bytes) -> bytes:
-    """The readable content of a gzip stream, as the page reads it."""
-    reader, pieces = zlib.decompressobj(GZIP), []
-    for begin in range(0, len(data), 4096):
-        try:
-            pieces.append(reader.decompress(data[begin : begin + 4096]))
-        except zlib.error:
-            break
-    return b"".join(pieces)
+def _record(line: bytes, name: str) -> object:
+    try:
+        record: object = json.loads(line)
+    except (ValueError, RecursionError):
+        raise RequestError(f"{name} is damaged: a line is not JSON") from None
+    return record
 
 
 def source(name: str) -> str:

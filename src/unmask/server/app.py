@@ -20,7 +20,7 @@ from unmask.rules.recipes import RECIPES
 from unmask.server.choices import endings_of
 from unmask.server.engine import LOG
 from unmask.server.errors import ApiError, ErrorBody, of_http, of_validation
-from unmask.server.guard import Guard
+from unmask.server.guard import Guard, client_of
 from unmask.server.metrics import RequestMeter, route_of
 from unmask.server.prepare import ServedModel
 from unmask.server.replies import ChatCompletion, ModelCard, ModelList, Reply, TextCompletion
@@ -107,7 +107,7 @@ async def answer(
 ) -> Response:
     """Decode a request; answer with one response or with a stream of events."""
     begin, route = perf_counter(), route_of(request.url.path)
-    prepared, choices = await service.submit(body)
+    prepared, choices = await service.submit(body, client_of(request.scope))
     prompt_tokens = sum(choice.reader.prompt_tokens for choice in choices[:: body.n or 1])
     reply = Reply(
         isinstance(body, ChatRequest), service.served.name, prepared.record(), prompt_tokens

@@ -12,6 +12,7 @@ from unmask.decoding.request import Request
 from unmask.decoding.results import Result, Step
 from unmask.server.engine import RowOutcome
 from unmask.server.errors import failed_row
+from unmask.server.fairness import Account
 from unmask.server.prepare import PreparedRequest
 from unmask.server.traces import BeginTrace, RowTrace, TraceBuffer, TraceStore
 from unmask.text.answers import Answer
@@ -84,6 +85,7 @@ class Choice:
     reader: TextReader
     mailbox: Mailbox
     streamed: bool  # every step goes to the mailbox, not only the outcome
+    account: Account
     trace_buffer: TraceBuffer | None = None
     begin_trace: Callable[[], RowTrace] | None = None
     apart: bool = False
@@ -149,6 +151,7 @@ def choices_of(
     session: Session,
     prepared: PreparedRequest,
     streamed: bool,
+    account: Account,
     begin_trace: BeginTrace | None,
     traces: TraceStore,
 ) -> list[Choice]:
@@ -159,7 +162,7 @@ def choices_of(
     mailbox, choices = Mailbox(), []
     for index, request in enumerate(prepared.requests):
         reader = TextReader(session.tokenizer, session.spec, request, prepared.stops)
-        choice = Choice(index, request, reader, mailbox, streamed)
+        choice = Choice(index, request, reader, mailbox, streamed, account)
         if begin_trace is not None:
             choice.trace_buffer = buffer = traces.open()
             choice.begin_trace = partial(RowTrace, begin_trace, request, buffer, traces)

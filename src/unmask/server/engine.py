@@ -16,8 +16,9 @@ import torch
 from unmask.decoding.loop import Batch, Failure
 from unmask.decoding.request import Request
 from unmask.decoding.results import Result, Step
-from unmask.errors import RuleError
+from unmask.errors import RequestError, RuleError
 from unmask.models.denoiser import Denoiser
+from unmask.server.fairness import Account, next_rows
 
 LOG = logging.getLogger("unmask.server")
 
@@ -46,6 +47,7 @@ class RowTask(Protocol):
     """
 
     request: Request
+    account: Account  # what the row's HTTP request has spent
     apart: bool  # the row decides without other rows; set by the engine
     started: float  # when the row entered the batch; set by the engine
 
@@ -75,7 +77,7 @@ class EngineCounts:
 
 
 class Engine:
-    """Continuous batching: first come, first served, up to `batch_size` rows at once.
+    """Continuous batching: up to `batch_size` rows at once, shared fairly (`next_rows`).
 
     A failing row does not fail other rows. Rows that shared its decision start again, each apart;
     rows that shared a failed forward start again one by one. Decoding is deterministic, so their
@@ -238,8 +240,7 @@ class Engine:
             if self._suspects:
                 new = [] if self._running else [self._suspects.popleft()]
             else:
-                free = self.batch_size - len(self._running)
-                new = [self._waiting.popleft() for _ in range(min(free, len(self._waiting)))]
+                new = next_rows(self._waiting, self._running.values(), self.batch_size)
             self._entering = new
         self._admit_entering()
 
@@ -250,6 +251,7 @@ class Engine:
     def _admit(self, task: RowTask) -> None:
         """Put the first of the entering rows into the batch; what fails fails only this row."""
         task.started = perf_counter()
+        task.account.begin()
         try:
             key = self._batch.admit(task.request, task.apart)
         except BaseException as error:
@@ -280,11 +282,15 @@ class Engine:
     def _deliver(self, step: Step) -> None:
         results = {result.key: result for result in step.finished}
         self.counts.row_forwards += len(step.keys)
-        for row, (key, forward) in enumerate(zip(step.keys, step.forward.tolist(), strict=True)):
+        sizes, forwards = step.lengths.tolist(), step.forward.tolist()
+        for row, (key, forward) in enumerate(zip(step.keys, forwards, strict=True)):
+            task = self._running[key]
             try:
-                done = self._running[key].see(step, row) or key in results
+                done = task.see(step, row) or key in results
                 if done:
-                    self._running[key].close(results.get(key))
+                    task.close(results.get(key))
+                else:
+                    task.account.spend(sizes[row])
             except BaseException as error:  # a callback fails only its own row
                 self._fail(key, error)
             else:
@@ -312,7 +318,7 @@ class Engine:
     def _end_failed(self, task: RowTask, error: BaseException) -> None:
         self.counts.failed += 1
         _tell(task, RowOutcome(error=error))
-        if not isinstance(error, RuleError):
+        if not isinstance(error, RuleError | RequestError):
             LOG.error("a request failed", exc_info=error)
 
     def _restart_apart(self, failure: Failure) -> None:

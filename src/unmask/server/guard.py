@@ -6,7 +6,7 @@ import asyncio
 import hmac
 from collections.abc import Collection
 from hashlib import sha256
-from ipaddress import ip_address
+from ipaddress import ip_address, ip_network
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -25,6 +25,23 @@ def is_loopback(host: str) -> bool:
         return ip_address(host.strip("[]")).is_loopback
     except ValueError:
         return False
+
+
+def client_of(scope: Scope) -> str | None:
+    """The address of the client, of IPv6 its network; None for this machine.
+
+    On this machine an address tells nobody apart: a proxy and all local programs share it.
+    """
+    host = (scope.get("client") or ("", 0))[0]
+    try:
+        address = ip_address(host.partition("%")[0])
+    except ValueError:
+        return None
+    if address.version == 6 and address.ipv4_mapped:
+        address = address.ipv4_mapped
+    if address.is_loopback:
+        return None
+    return str(ip_network((address, 64), strict=False)) if address.version == 6 else str(address)
 
 
 class Guard:

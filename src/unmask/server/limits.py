@@ -19,11 +19,13 @@ MOST_BYTES = 16  # of a prompt per token that it may have; ordinary text has abo
 
 @dataclass(frozen=True)
 class RequestLimits:
-    """Limits that are checked before decoding, except for `forwards`."""
+    """Limits that are checked before decoding, except for `cost` to `forwards`."""
 
     length: int = 1024  # tokens to write, or masks to fill, per choice
     prompt: int = 4096  # prompt tokens per choice
     choices: int = 8  # rows of one request: prompts times n
+    cost: float = 1e7  # forwards times positions of all rows of a request
+    decode_seconds: float = 1800.0  # of a request, from its first row's start
     forwards: int = 4096  # of one row; a rule that revokes commitments might never end
     body: int = 2**18  # bytes of a request
     seconds: float = 30.0  # for the body to arrive
@@ -33,8 +35,14 @@ class RequestLimits:
         for name in ("length", "prompt"):
             if getattr(self, name) < 1:
                 raise RequestError(f"--max-{name} must be >= 1, got {getattr(self, name)}")
-        if not self.step_seconds > 0:
-            raise RequestError(f"--step-timeout must be > 0, got {self.step_seconds:g}")
+        options = {
+            "cost": "max-cost",
+            "decode_seconds": "max-seconds",
+            "step_seconds": "step-timeout",
+        }
+        for name, option in options.items():
+            if not getattr(self, name) > 0:
+                raise RequestError(f"--{option} must be > 0, got {getattr(self, name):g}")
 
     def check_bytes(self, prompt: int, infill: bool) -> None:
         """Raise if a prompt of this many bytes cannot fit; checked before it is tokenized."""

@@ -12,6 +12,7 @@ from unmask.models.denoiser import Denoiser
 from unmask.server.choices import Choice, choices_of
 from unmask.server.engine import Closing, Engine, Full
 from unmask.server.errors import ApiError
+from unmask.server.fairness import Account
 from unmask.server.metrics import Metrics
 from unmask.server.prepare import PreparedRequest, ServedModel, check_together, prepare, rows_of
 from unmask.server.schema import ChatRequest, CompletionRequest
@@ -96,9 +97,12 @@ class Service:
     # Requests
 
     async def submit(
-        self, body: ChatRequest | CompletionRequest
+        self, body: ChatRequest | CompletionRequest, client: str | None = None
     ) -> tuple[PreparedRequest, list[Choice]]:
-        """Prepare a request outside the event loop and queue all of its choices, or refuse it."""
+        """Prepare a request outside the event loop and queue all of its choices, or refuse it.
+
+        `client` is who shares the batch fairly with others; None: only this request does.
+        """
         self._check_open()
         check_together(self.served, body)
         if body.trace and self.begin_trace is None:
@@ -106,7 +110,8 @@ class Service:
         prepared = await self._prepared(body)
         begin_trace = self.begin_trace if body.trace else None
         session, streamed = self.served.session, bool(body.stream)
-        choices = choices_of(session, prepared, streamed, begin_trace, self.traces)
+        account = Account(client, self.served.limits.cost, self.served.limits.decode_seconds)
+        choices = choices_of(session, prepared, streamed, account, begin_trace, self.traces)
         try:
             self.engine.submit(choices)
         except (Full, Closing) as error:

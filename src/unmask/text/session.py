@@ -80,7 +80,7 @@ class Session:
             if tokenizer is not None:
                 raise RequestError("a checkpoint has its own tokenizer; leave the tokenizer out")
             self.name = str(Path(model or embedded.NAME))
-            self.device = _device(device)
+            self.device = usable_device(device)
             checkpoint = describe(find_folder(self.name), self.options.mask_id)
             usual = _defaults(self.options, checkpoint)
             self.spec = resolve(self.options, checkpoint.spec, usual).spec
@@ -372,12 +372,6 @@ def _defaults(options: DecodingOptions, checkpoint: Description | None) -> Decod
     if checkpoint is not None and checkpoint.folder == embedded.FOLDER:
         return replace(usual, length=embedded.LENGTH)
     return usual
-
-
-def _device(name: str | torch.device | None) -> torch.device:
-    if name is None:
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    return usable_device(name)
 
 
 def _in_memory(model: Any, tokenizer: Any, options: DecodingOptions) -> tuple[Denoiser, Tokenizer]:

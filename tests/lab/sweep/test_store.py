@@ -234,3 +234,9 @@ def test_workers_that_create_a_store_at_the_same_moment_all_open_it(tmp_path):
         for worker in workers:
             worker.join()
     assert not errors
+
+
+def test_a_store_takes_its_file_as_a_text(file):
+    Store(str(file)).close()
+    with pytest.raises(LabError, match="does not exist"):
+        Store(f"{file}.other", create=False)

@@ -47,16 +47,19 @@ def test_a_cut_off_file_gives_all_whole_steps(data):
     assert found <= set(range(len(whole.moments) + 1))
 
 
-def test_a_bit_that_flipped_is_never_taken_for_another_run(data):
+def test_a_bit_that_flipped_is_noticed(data):
     whole = Trace.of(data)
-    for place in range(20, len(data), 97):
+    for place in range(0, len(data), 11):
         broken = bytearray(data)
         broken[place] ^= 1 << place % 8
         try:
             trace = Trace.of(bytes(broken))
         except TraceError:
             continue
+        # as good as cut off, or a bit of gzip's header that says nothing of the content
         assert not trace.finished or trace.end == whole.end
+        for old, new in zip(whole.moments, trace.moments, strict=False):
+            assert old.writes == new.writes, f"byte {place}"
 
 
 @pytest.mark.parametrize(

@@ -63,8 +63,8 @@ class StoredExample:
 class Store:
     """Examples by trial; every method is one transaction."""
 
-    def __init__(self, file: Path, *, create: bool = True) -> None:
-        self.file = file
+    def __init__(self, file: str | os.PathLike[str], *, create: bool = True) -> None:
+        self.file = file = Path(file)
         if not create and not file.is_file():
             raise LabError(f"{file} does not exist; `unmask eval` and `unmask sweep` make one")
         try:

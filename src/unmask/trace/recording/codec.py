@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import base64
 import zlib
-from io import BytesIO
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,8 @@ from unmask.errors import UnmaskError
 
 FORMAT = 1  # the number in the first line; a reader refuses other numbers
 GZIP = 31  # zlib's window bits for a gzip stream
+CONTENT, LINE = 1 << 28, 1 << 23  # the most bytes of a trace, and of one line
+LEAST = 4096  # a line counts as this many bytes more, which a step takes in memory
 
 Array = NDArray[Any]
 _WIDTH = {"u16": 2, "u24": 3, "u32": 4, "f16": 2}
@@ -42,6 +45,8 @@ def unpack(names: list[str], data: bytes, count: int) -> dict[str, Array]:
             raise TraceError(f"the trace is damaged: column {name!r} is cut off")
         columns[name] = _unpacked(kind, data[begin:end])
         begin = end
+    if begin != len(data):
+        raise TraceError("the trace is damaged: its columns are longer than its counts")
     return columns
 
 
@@ -61,6 +66,8 @@ def packed(flags: Array) -> Array:
 def flags(written: str, count: int) -> Array:
     """Decode a row of flags that `packed` and `text` wrote."""
     data = np.frombuffer(raw(written), np.uint8)
+    if len(data) != (count + 7) // 8:
+        raise TraceError("the trace is damaged: its flags do not fit its window")
     return np.unpackbits(data, count=count, bitorder="little").astype(bool)
 
 
@@ -74,12 +81,34 @@ def raw(written: str) -> bytes:
     return base64.b64decode(written, validate=True)
 
 
-def inflated(data: bytes) -> tuple[bytes, bool]:
-    """The readable content of a gzip stream, and whether the stream is complete."""
-    reader, content = zlib.decompressobj(GZIP), BytesIO()
-    try:
-        for begin in range(0, len(data), 4096):  # what stands before damage is kept
-            content.write(reader.decompress(data[begin : begin + 4096]))
-    except zlib.error:
-        return content.getvalue(), False
-    return content.getvalue(), reader.eof
+@dataclass
+class Unzipped:
+    """The lines of a gzip stream one by one, within limits; an unfinished last line is dropped.
+
+    A few bytes of gzip may stand for gigabytes, so the content is never held as a whole.
+    """
+
+    data: bytes
+    name: str
+    complete: bool = False  # after the last line: whether the stream has its end and checksum
+
+    def __iter__(self) -> Iterator[bytes]:
+        reader, waiting, cost = zlib.decompressobj(GZIP), bytearray(), 0
+        for begin in range(0, len(self.data), 4096):
+            try:
+                piece = reader.decompress(self.data[begin : begin + 4096])
+            except zlib.error:
+                raise TraceError(f"{self.name} is damaged; its bytes are not as written") from None
+            waiting += piece
+            *lines, rest = waiting.split(b"\n") if b"\n" in piece else (waiting,)
+            cost += len(piece) + LEAST * len(lines)
+            if cost > CONTENT or max(map(len, (*lines, rest))) > LINE:
+                raise TraceError(
+                    f"{self.name} is too large: a trace holds at most {CONTENT >> 20} MB, and "
+                    f"{LINE >> 20} MB a step; trace a shorter answer"
+                )
+            yield from map(bytes, lines)
+            waiting = bytearray(rest)
+        if reader.unused_data:
+            raise TraceError(f"{self.name} is damaged; more bytes follow its end")
+        self.complete = reader.eof

@@ -16,7 +16,20 @@ from unmask.decoding.sampling import Sampling
 from unmask.models.denoiser import ModelSpec
 from unmask.rules.rule import Rule
 from unmask.rules.spelling import from_file
-from unmask.trace.recording.codec import FORMAT, Array, TraceError, flags, inflated, raw, unpack
+from unmask.trace.recording.checks import (
+    WORDS,
+    CanvasMasks,
+    end_of,
+    gauge_of,
+    header_branch,
+    header_spec,
+    probabilities,
+    ranks,
+    require,
+    whole,
+    words_of,
+)
+from unmask.trace.recording.codec import FORMAT, Array, TraceError, Unzipped, flags, raw, unpack
 
 
 @dataclass(frozen=True)
@@ -92,25 +105,16 @@ class Trace:
     def of(cls, data: bytes, name: str = "trace") -> Trace:
         """Read the bytes of a file."""
         if data[:2] != b"\x1f\x8b":
-            raise TraceError(f"{name} is not a trace; make one with 'unmask run ... --trace FILE'")
-        content, whole = inflated(data)
-        lines = content.split(b"\n")[:-1]  # an unfinished last line is dropped
-        records = [_parsed(line, name) for line in lines]
-        if not records or "trace" not in records[0]:
-            raise TraceError(f"{name} is not a trace; make one with 'unmask run ... --trace FILE'")
-        header = records[0]
-        if header["trace"] != FORMAT:
-            raise TraceError(
-                f"{name} is a trace of format {header['trace']}, and this version of unmask reads "
-                f"format {FORMAT}; read it with unmask {header.get('unmask', 'of its time')}"
-            )
-        words = {int(k): v for record in records for k, v in record.get("words", {}).items()}
+            raise _no_trace(name)
+        unzipped = Unzipped(data, name)
         try:
-            moments = tuple(_moment(record) for record in records if "forward" in record)
-        except (KeyError, ValueError, TypeError, IndexError) as error:
-            raise TraceError(f"{name} is damaged: {error!r}") from None
-        end = records[-1].get("end") if whole else None
-        return cls(header, moments, words, end, name)
+            return _read(unzipped)
+        except TraceError:
+            raise
+        except KeyError as error:
+            raise TraceError(f"{name} is damaged: it has no {error}") from None
+        except (ValueError, TypeError, IndexError, AttributeError, OverflowError) as error:
+            raise TraceError(f"{name} is damaged: {_one_line(error)}") from None
 
     @cached_property
     def rule(self) -> Rule:
@@ -120,7 +124,10 @@ class Trace:
     def settings(self) -> Settings:
         """The settings of the run."""
         values = {**self.header["settings"], "rule": self.rule}
-        return Settings(**{**values, "sampling": Sampling(**values["sampling"])})
+        try:
+            return Settings(**{**values, "sampling": Sampling(**values["sampling"])})
+        except (KeyError, TypeError, ValueError) as error:
+            raise TraceError(f"{self.name} is damaged: {_one_line(error)}") from None
 
     @cached_property
     def spec(self) -> ModelSpec:
@@ -163,49 +170,115 @@ class Trace:
         return self.end is not None
 
 
+def _read(unzipped: Unzipped) -> Trace:
+    """Read line by line, so that only the steps are kept."""
+    name, lines = unzipped.name, iter(unzipped)
+    header = _parsed(next(lines, b"0"), name)
+    if "trace" not in header:
+        raise _no_trace(name)
+    if header["trace"] != FORMAT:
+        raise TraceError(
+            f"{name} is a trace of format {_short(header['trace'])}, and this version of unmask "
+            f"reads format {FORMAT}; read it with unmask "
+            f"{_short(header.get('unmask', 'of its time'))}"
+        )
+    spec = header_spec(header)
+    masks, words = CanvasMasks.of(header, spec), words_of(header, spec.vocab_size)
+    moments: list[Moment] = []
+    end = None
+    for line in lines:
+        require(end is None, "a line follows its end")
+        record = _parsed(line, name)
+        words |= words_of(record, spec.vocab_size)
+        require(len(words) <= WORDS, f"it holds more than {WORDS} words")
+        if "end" in record:
+            end = end_of(record)
+        else:
+            moments.append(_moment(record, masks))
+    header_branch(header, len(moments))
+    return Trace(header, tuple(moments), words, end if unzipped.complete else None, name)
+
+
+def _no_trace(name: str) -> TraceError:
+    return TraceError(f"{name} is not a trace; make one with 'unmask run ... --trace FILE'")
+
+
+def _one_line(error: Exception) -> str:
+    return str(error).partition("\n")[0][:200]
+
+
+def _short(value: object) -> str:
+    """What a file says of itself, for a message."""
+    return "".join(sign for sign in str(value)[:20] if sign.isprintable())
+
+
 def _parsed(line: bytes, name: str) -> dict[str, Any]:
     try:
         record = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise TraceError(f"{name} is damaged: a line is not JSON") from None
     if not isinstance(record, dict):
-        raise TraceError(f"{name} is not a trace; make one with 'unmask run ... --trace FILE'")
+        raise _no_trace(name)
     return record
 
 
-_PLAIN = ("token", "entropy", "raw_entropy", "instability", "base", "score", "rank", "base_rank")
+_PLAIN = ("entropy", "raw_entropy", "instability", "base", "score")
 
 
-def _moment(record: dict[str, Any]) -> Moment:
-    start, stop = record["window"]
+def _moment(record: dict[str, Any], masks: CanvasMasks) -> Moment:
+    start, stop = masks.window(record)
     candidates = flags(record["candidates"], stop - start)
-    columns = unpack(record["columns"], raw(record["cells"]), record["count"])
+    count = whole(record["count"], "a count", stop - start)
+    require(count == int(candidates.sum()), "a count is not that of its candidates")
+    columns = unpack(record["columns"], raw(record["cells"]), count)
     columns["minus_entropy"] = -columns["entropy"]
     for name, other in record["same"].items():
         columns[name] = columns[other]
     ready = flags(record["ready"], stop - start) if "ready" in record else candidates
-    committed = dict(record["committed"])
+    committed = masks.written(record["committed"], "committed")
+    filled = masks.written(record.get("filled", ()), "filled")
+    require(masks.fills or not filled, "its EOS policy fills nothing")
+    revoked = masks.places(record.get("revoked", ()), "revoked")
     positions = start + candidates.nonzero()[0]
+    masks.take(positions, committed, revoked, filled)
     logarithmic = record["logarithmic"]
+    require(isinstance(logarithmic, bool), "the unit of the score is unknown")
+    require(isinstance(record["digest"], str), "a digest is not a text")
     counted = range(sum(name.startswith("log_p_") for name in columns))
+    tokens = np.stack([columns[f"alternative_{place}"] for place in counted], -1)
+    for column in (columns["token"], tokens):
+        require(bool((column < masks.size).all()), "a token is outside the vocabulary")
+    unweighted = masks.places(record["unweighted"], "lam = 0") if "unweighted" in record else None
     return Moment(
-        forward=record["forward"],
+        forward=whole(record["forward"], "a number of forwards"),
         window=(start, stop),
         positions=positions,
-        confidence=np.exp(columns["log_confidence"]),
-        margin=np.exp(columns["log_margin"]),
+        token=columns["token"],
+        confidence=probabilities(columns["log_confidence"]),
+        margin=probabilities(columns["log_margin"]),
         logarithmic=logarithmic,
+        rank=ranks(columns["rank"], count, "the rank"),
+        base_rank=ranks(columns["base_rank"], count, "the rank before SWD"),
         chosen=np.isin(positions, list(committed)),
         ready=ready[candidates],
-        alternatives=np.stack([columns[f"alternative_{place}"] for place in counted], -1),
-        probabilities=np.exp(np.stack([columns[f"log_p_{place}"] for place in counted], -1)),
+        alternatives=tokens,
+        probabilities=probabilities(np.stack([columns[f"log_p_{place}"] for place in counted], -1)),
         committed=committed,
-        filled=dict(record.get("filled", ())),
-        revoked=tuple(record.get("revoked", ())),
-        selected=tuple(record.get("selected", committed)),
-        unweighted=tuple(record["unweighted"]) if "unweighted" in record else None,
-        gauge=record.get("gauge", {}),
+        filled=filled,
+        revoked=revoked,
+        selected=masks.places(record.get("selected", committed), "selected"),
+        unweighted=unweighted,
+        gauge=gauge_of(record),
         digest=record["digest"],
-        value=np.exp(columns["score"]) if logarithmic else columns.get("value", columns["score"]),
+        value=_value(columns, logarithmic),
         **{name: columns[name] for name in _PLAIN},
     )
+
+
+def _value(columns: dict[str, Array], logarithmic: bool) -> Array:
+    """The score in its own unit."""
+    if not logarithmic:
+        return columns.get("value", columns["score"])
+    with np.errstate(over="ignore"):
+        value: Array = np.exp(columns["score"])
+    return value

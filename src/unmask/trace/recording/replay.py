@@ -133,6 +133,9 @@ class Script:
         moment, token = self.moments[forward], view.token.clone()
         committed = torch.tensor(list(moment.committed), dtype=torch.int64) - start
         revoked = torch.tensor(list(moment.revoked), dtype=torch.int64) - start
+        places = torch.cat([committed, revoked])
+        if ((places < 0) | (places >= token.shape[-1])).any():
+            raise TraceError(f"step {forward + 1} of the trace writes outside the window of a run")
         token[0, committed] = torch.tensor(list(moment.committed.values()), dtype=torch.int64)
         view, decision = by_rule(settings, state, replace(view, token=token))
         chosen, taken_back = torch.zeros_like(view.masked), torch.zeros_like(view.masked)
