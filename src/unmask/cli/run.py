@@ -16,6 +16,7 @@ from unmask.cli.options import (
     MODEL,
     add_import,
     add_options,
+    positive,
     read_options,
     refuse,
     shown_count,
@@ -64,6 +65,8 @@ def add_model(group: argparse._ArgumentGroup) -> None:
     option(
         "--device", metavar="NAME", help="torch device (default: cuda if there is one, else cpu)"
     )
+    context = "most positions of prompt and answer (default: the checkpoint's own limit)"
+    option("--context", type=positive, metavar="N", help=context)
     add_options(group, MODEL)
 
 
@@ -102,7 +105,12 @@ def run(arguments: argparse.Namespace) -> int:
     from unmask.text.session import Session
 
     text = None if arguments.input is not None else _prompt(arguments.prompt)
-    session = Session(arguments.model, options=read_options(arguments), device=arguments.device)
+    session = Session(
+        arguments.model,
+        options=read_options(arguments),
+        device=arguments.device,
+        context=arguments.context,
+    )
     form = session.format(arguments.chat, arguments.system, arguments.infill)
     if text is None:
         _many(session, form, arguments)
