@@ -182,6 +182,9 @@ def _print_table(table: LamTable, paint: Painter) -> None:
     )
     for line in table.lines():
         print(paint(line, "bold") if ", EOS " in line else line)
+    print(paint("\nIn short", "bold"))
+    for sentence in table.reading():
+        print(f"  {sentence}")
     losses = table.losses()
     count = f"{len(losses)} of {len(table.compared)}" if losses else "nowhere"
     below = sum(gain.interval.high < 0 for _, gain in table.compared)
