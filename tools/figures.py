@@ -38,6 +38,8 @@ def _parts(results: dict[str, Any]) -> Iterator[str]:
     yield "Accuracy % @ forwards, and the paired difference to lam 0 in points. Bold:"
     yield f"{star_rule(len(gains))} of these tables."
     yield from _panels(words["cells"], gains)
+    yield "\n## How SWD starts\n"
+    yield from _starts(results["starts"])
     yield "\n## Gamma sweep\n"
     yield "EB-Sampler on confidence, full window: accuracy % @ forwards.\n"
     yield from _sweep(words["cells"], results["gammas"])
@@ -63,6 +65,27 @@ def _by_task(tasks: dict[str, Any]) -> Iterator[str]:
             for _, selection, block, lam in columns
         ]
         yield f"| {task} | {' | '.join(shown)} |"
+
+
+def _starts(tasks: dict[str, Any]) -> Iterator[str]:
+    """Every rule without SWD, and with each start of it."""
+    starts = ("uniform", "single", "skip")
+    yield "Accuracy % @ forwards over the full window: lam 0, and lam 5 with each start of `swd`.\n"
+    yield f"| task, rule | lam 0 | {' | '.join(starts)} |"
+    yield f"|---|---|{'---|' * len(starts)}"
+    for task, result in tasks.items():
+        by_rule = {cell["rule"]: cell for cell in result["cells"]}
+        for rule, cell in by_rule.items():
+            if cell["lam"]:
+                continue
+            score, selection = rule.split(" | ")
+            named = (f"{score} | {_swd(start)} | {selection}" for start in starts)
+            shown = " | ".join(_figure(by_rule[name]) for name in named)
+            yield f"| {task}, {score}, {selection} | {_figure(cell)} | {shown} |"
+
+
+def _swd(start: str) -> str:
+    return "swd(5)" if start == "uniform" else f"swd(5, start={start})"
 
 
 def _panels(cells: Sequence[Cell], gains: dict[Key, str]) -> Iterator[str]:

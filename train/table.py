@@ -23,15 +23,15 @@ from unmask.lab.lam_table import LamTable, measured
 from unmask.lab.sweep.grid import read_sweep
 from unmask.lab.sweep.plan import plan
 
-SWEEP = Path(__file__).with_name("table.toml")
+SWEEP, STARTS = (Path(__file__).with_name(f"{name}.toml") for name in ("table", "starts"))
 GAMMAS = ("0.0005", "0.005", "0.05", "0.1", "0.5", "1", "2")  # the paper's, in table.toml
 
 
-def measure(model: str, tasks: Sequence[str], count: int) -> dict[str, Any]:
-    """All tasks, each under all its rules."""
-    settings = read_sweep(str(SWEEP), {"model": model, "limit": count}).settings
+def measure(sweep: Path, model: str, tasks: Sequence[str], count: int) -> dict[str, Any]:
+    """All tasks of a sweep, each under all its rules."""
+    settings = read_sweep(str(sweep), {"model": model, "limit": count}).settings
     tables, begin = {}, perf_counter()
-    for task in tasks:
+    for task in dict.fromkeys(each.task for each in settings if each.task in tasks):
         works = plan([each for each in settings if each.task == task], None)
         tables[task] = LamTable(measured(works, Count())).record()
         print(f"{task}: {perf_counter() - begin:.0f} s", file=sys.stderr, flush=True)
@@ -49,7 +49,8 @@ def main() -> None:
     results = {
         "versions": {"unmask": __version__, "torch": torch.__version__},
         "gammas": GAMMAS,
-        "tasks": measure(arguments.model, arguments.tasks, arguments.problems),
+        "starts": measure(STARTS, arguments.model, arguments.tasks, arguments.problems),
+        "tasks": measure(SWEEP, arguments.model, arguments.tasks, arguments.problems),
     }
     arguments.output.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
 

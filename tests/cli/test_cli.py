@@ -187,3 +187,35 @@ def _copy_one(folder, spoil):
     if spoil:
         case["steps"][0]["tok"][0] ^= 1
     (folder / "upstream_fastdllm.jsonl").write_text(json.dumps(case))
+
+
+def told(capsys, *arguments):
+    """What a wrong call prints."""
+    with pytest.raises(SystemExit) as end:
+        main(arguments)
+    assert end.value.code == 2
+    return capsys.readouterr().err
+
+
+def test_an_unknown_argument_points_to_the_help_of_its_command(capsys):
+    assert told(capsys, "run", "x", "--wach") == (
+        "unmask run: unknown argument '--wach'; did you mean '--watch'? see 'unmask run --help'\n"
+    )
+    assert told(capsys, "run", "x", "--zzz=1").endswith(" '--zzz=1'; see 'unmask run --help'\n")
+    assert told(capsys, "--zzz", "rules").endswith("see 'unmask --help'\n")
+
+
+def test_a_mistyped_command_or_choice_gets_the_nearest(capsys):
+    assert "unknown 'rn'; did you mean 'run'? known: demo, run," in told(capsys, "rn")
+    assert "--eos: unknown 'kep'; did you mean 'keep'? known" in told(capsys, "run", "--eos", "kep")
+    assert "unknown 'zzz'; known: demo," in told(capsys, "zzz")
+
+
+def test_a_demo_that_cannot_write_computes_nothing(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(demo, "_show_one", lambda *_: pytest.fail("it computes"))
+    (tmp_path / "file").touch()
+    folder = tmp_path / "file" / "demo"
+    assert main(["demo", "--output", str(folder)]) == 2
+    assert capsys.readouterr().err == (
+        f"unmask demo: --output {folder} cannot be written: Not a directory; give another folder\n"
+    )

@@ -55,22 +55,40 @@ def test_what_the_model_was_made_for_is_not_warned_of(capsys, arguments):
     assert on_embedded(capsys, *arguments)[1] == []
 
 
-@pytest.mark.filterwarnings("always")
-def test_more_positions_than_the_model_was_made_for_are_told(capsys):
-    out, warned = on_embedded(capsys, "Repeat: pig.", "--length", "150", "--json")
-    assert json.loads(out)["written"] == 150
-    assert len(warned) == 1
-    assert re.fullmatch(
-        r"warning: 1\d\d positions are more than the 128 that embedded was made for", warned[0]
+def test_more_positions_than_the_model_was_made_for_are_not_decoded(capsys):
+    for arguments in (["x", "--length", "1000000"], ["x [MASK*99999]", "--infill"]):
+        assert main(["run", *arguments]) == 2
+        told = (
+            r"unmask run: \d+ positions are more than the 128 that embedded was made for; shorten "
+        )
+        assert re.fullmatch(
+            told + r"the prompt .*, or set context to \d+\n", capsys.readouterr().err
+        )
+    out, warned = on_embedded(
+        capsys, "Repeat: pig.", "--length", "150", "--json", "--context", "200"
     )
+    assert (json.loads(out)["written"], warned) == (150, [])
 
 
-@pytest.mark.filterwarnings("always")
 def test_another_models_own_context_counts(run, tmp_path):
     narrow = make_llada(tmp_path / "narrow", max_sequence_length=20)
-    _, _, err = run("Hello", "--raw", model=narrow)
-    assert err.startswith("warning: 21 positions are more than the 20 that narrow was made for\n")
+    code, _, err = run("Hello", "--raw", model=narrow)
+    told = "unmask run: 21 positions are more than the 20 that narrow was made for;"
+    assert (code, err[: len(told)]) == (2, told)
     assert "warning" not in run("Hell", "--raw", model=narrow)[2]
+
+
+@pytest.mark.filterwarnings("always")
+def test_a_timetable_longer_than_the_answer_is_told(capsys):
+    def warned(*arguments):
+        assert main(["run", "Repeat: pig.", "--length", "4", *arguments]) == 0
+        return "warning" in (err := capsys.readouterr().err), err.split("\n")[0]
+
+    told = "warning: timesteps(256) spends 256 forwards on 4 tokens; timesteps(4) is enough"
+    assert warned("--rule", "dream") == (True, told)
+    for enough in (["--rule", "dream", "--steps", "4"], ["--rule", "entropy | timesteps(4)"]):
+        assert not warned(*enough)[0]
+    assert not warned("--rule", "llada")[0]  # it takes a forward for each token at most
 
 
 @pytest.mark.filterwarnings("default")

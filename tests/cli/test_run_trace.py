@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from tests.cli.running import answers
 from unmask.cli import main
 from unmask.decoding import loop
 from unmask.trace import Trace
@@ -98,3 +99,11 @@ def test_an_evaluation_leaves_a_trace_of_every_example(tmp_path, capsys):
     trace = Trace.read(files[0])
     assert trace.header["model"]["example"] == files[0].stem.replace("-", "/")
     assert len(trace.moments) == 4
+
+
+def test_a_trace_or_output_in_a_missing_folder_makes_the_folder(run, in_file, tmp_path):
+    trace, output = tmp_path / "a" / "b" / "x.trace", tmp_path / "c" / "d" / "out.jsonl"
+    assert run("Hello", "--trace", str(trace))[0] == 0
+    assert Trace.read(trace).finished
+    assert run("--input", in_file({"prompt": "Hello"}), "--output", str(output))[0] == 0
+    assert len(answers(output)) == 1

@@ -56,7 +56,7 @@ WRONG_DECODES = {
     "two dimensions": ({"prompt": torch.ones(1, 3, dtype=torch.int64)}, r"shape \(1, 3\)"),
     "a single number": ({"prompt": torch.tensor(3)}, "flat list of whole numbers"),
     "words": ({"prompt": ["a", "b"]}, "flat list of whole numbers"),
-    "a text": ({"prompt": "abc"}, "flat list of whole numbers"),
+    "a text": ({"prompt": "abc"}, r"got a text; give tokenizer\.encode\(text\), or use unmask\.Se"),
     "nothing": ({"prompt": None}, "flat list of whole numbers"),
     "ragged lists": ({"prompt": [[1], [1, 2]]}, "flat list of whole numbers"),
     "a number beyond 64 bits": ({"prompt": [2**70]}, "token id"),

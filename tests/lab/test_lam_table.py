@@ -56,6 +56,21 @@ def test_a_panel_has_a_line_per_rule_and_a_column_per_lam():
     ]
 
 
+def test_the_reading_counts_gains_losses_and_cost_in_every_panel():
+    cells = {
+        (BASE,): (12 * [0], 12),
+        (SWD,): (12 * [1], 9),
+        (BASE, 16, "suppress"): (12 * [1], 10),
+        (SWD, 16, "suppress"): (12 * [0], 11),
+    }
+    assert table_of(cells).reading() == [
+        "full window, EOS kept: of 1 settings with SWD, 1 solve more than lam 0 (with a star), "
+        "0 solve less, 0 need more forwards.",
+        "blocks of 16, EOS suppressed: of 1 settings with SWD, 0 solve more than lam 0 (with a "
+        "star), 1 solve less, 1 need more forwards.",
+    ]
+
+
 def test_a_table_names_a_threshold_without_its_value_and_leaves_out_other_knobs():
     rules = [f"confidence | swd({lam}) | threshold(0.9)" for lam in (1, 5)]
     rules += ["confidence | threshold(0.9)", BASE, SWD, "confidence | eb(2)"]

@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from tests.models.common import IDS, logits, one_line
-from unmask import ModelError, load
+from unmask import ModelError, Session, load
+from unmask.models.load import usable_device
 
 
 def test_a_device_map_without_accelerate_is_one_line(folder, monkeypatch):
@@ -100,3 +101,10 @@ def test_a_head_on_another_device_is_given_its_hidden_states_there(folder, monke
     module = load(folder, device_map=ELSEWHERE).model.module
     with torch.no_grad():
         assert module.logits(torch.zeros(3, 32)).is_meta
+
+
+def test_without_a_device_cuda_is_taken_where_it_is(folder, monkeypatch):
+    assert load(folder).model.device.type == "cpu" or torch.cuda.is_available()
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    assert usable_device() == Session(folder).device == torch.device("cuda")
+    assert load(folder, device="cpu").model.device.type == "cpu"

@@ -135,3 +135,14 @@ def test_a_modulator_of_the_users_may_hold_positions_back():
 
     rule = replace(Rule.parse("confidence | threshold(0)"), modulators=(Patient(),))
     assert decode(random_lookup(0), [1], rule, length=4).nfe == 4
+
+
+def test_a_selection_that_returns_no_bool_prints_no_tensor():
+    view = hand_view([[0.9, 0.5]])
+    for wrong, kind in ((lambda view, scores: scores.key, "float"), (lambda *_: [1], "list")):
+        rule = replace(Rule.parse("confidence | top(1)"), select=wrong)
+        with pytest.raises(
+            RuleError, match=f"must return a bool tensor.*got (torch.)?{kind}"
+        ) as error:
+            rule(view)
+        assert "tensor(" not in str(error.value)

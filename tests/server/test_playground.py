@@ -122,6 +122,33 @@ def test_a_wrong_rule_is_told_beside_its_field_and_the_other_one_runs(tab, runni
     assert page.locator(".run").count() == 1
 
 
+def test_masks_and_unknown_words_are_warned_of_once_as_in_run(tab, running):
+    page = tab(running)
+    race(page, prompt="Repeat: zyzzyva, [MASK].")
+    warned = page.inner_text("#doubts")
+    assert warned.count("embedded does not know 'zyzzyva'") == 1
+    assert warned.count("[MASK] in a prompt is plain text; infill fills it") == 1
+    race(page, prompt="Repeat: pig.")
+    assert page.is_hidden("#doubts")
+
+
+def test_a_recipe_of_the_list_keeps_its_block(tab, running):
+    page = tab(running)
+    names = page.eval_on_selector_all("#recipes option", "all => all.map(each => each.value)")
+    assert {"swd-block32", "fast-dllm"} <= set(names)
+    race(page, **{"rule-a": "fast-dllm", "rule-b": "", "length": "40"})
+    with page.expect_download() as caught:
+        page.click("[data-trace=a]")
+    trace = Trace.read(caught.value.path())
+    assert trace.settings.block == 32
+
+
+def test_the_block_of_the_servers_own_recipe_is_filled_in(tab):
+    with serving("--rule", "swd-block32") as blocks:
+        page = tab(blocks)
+        assert page.input_value("#block") == "32"
+
+
 def test_a_server_with_a_key_asks_for_it(tab):
     with serving(key="secret") as guarded:
         page = tab(guarded, expected=["401"])

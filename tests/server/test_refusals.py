@@ -121,12 +121,16 @@ def test_a_body_that_is_no_request_is_told_so(embedded, body):
             refused(response)
 
 
-def test_a_body_that_claims_to_be_no_json_is_not_read(embedded):
+def test_json_without_its_content_type_is_told_which_header_to_send(embedded):
+    body = json.dumps({"messages": USER})
     with embedded.http as http:
-        body = json.dumps({"messages": USER})
-        refused(
-            http.post("/v1/chat/completions", content=body, headers={"content-type": "text/plain"})
-        )
+        for given, named in (
+            ({}, "is missing"),
+            ({"content-type": "application/x-www-form-urlencoded"}, "is 'application/x-www-form-"),
+        ):
+            error = refused(http.post("/v1/chat/completions", content=body, headers=given), 415)
+            assert error["message"].startswith(f"the header Content-Type {named}")
+            assert error["message"].endswith("; send 'Content-Type: application/json'")
 
 
 def test_a_large_body_is_refused_before_it_is_read(embedded):

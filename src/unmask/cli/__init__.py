@@ -9,11 +9,11 @@ import warnings
 from collections.abc import Sequence
 from importlib import import_module
 from io import TextIOWrapper
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from unmask import __version__
 from unmask.cli.options import import_all
-from unmask.errors import UnmaskError
+from unmask.errors import UnmaskError, did_you_mean
 
 COMMANDS = (
     "demo", "run", "replay", "explain", "figure", "page", "serve", "eval", "sweep", "report",
@@ -25,7 +25,26 @@ class OneLineParser(argparse.ArgumentParser):
     """A parser that prints its errors in one line, like all other errors."""
 
     def error(self, message: str) -> NoReturn:
-        self.exit(2, f"{self.prog}: {message}; see '{self.prog} --help'\n")
+        stop = "" if message.endswith("?") else ";"
+        self.exit(2, f"{self.prog}: {message}{stop} see '{self.prog} --help'\n")
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """As argparse's, but a command itself refuses what it does not know."""
+        arguments, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            known = [flag for action in self._actions for flag in action.option_strings]
+            hint = did_you_mean(unknown[0].partition("=")[0], known, cutoff=0.7)
+            self.error(f"unknown argument {unknown[0]!r}{hint}")
+        return arguments, unknown
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """As argparse's, but it suggests the nearest name."""
+        if action.choices is not None and value not in action.choices:
+            known = [str(each) for each in action.choices]
+            hint = did_you_mean(str(value), known) or ";"
+            raise argparse.ArgumentError(
+                action, f"unknown {value!r}{hint} known: {', '.join(known)}"
+            )
 
 
 def parser() -> argparse.ArgumentParser:

@@ -7,6 +7,7 @@ import json
 import sys
 from io import StringIO
 from pathlib import Path
+from tempfile import TemporaryFile
 from time import perf_counter
 from typing import TYPE_CHECKING
 
@@ -58,6 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
         return oracle.run(arguments)
     if not 2 <= arguments.problems <= 200:
         raise RequestError(f"--problems must be from 2 to 200, got {arguments.problems}")
+    _check_folder(arguments.output)
     from unmask.lab.lam_table import LamTable, measured
     from unmask.lab.sweep.grid import read_sweep
     from unmask.lab.sweep.plan import plan
@@ -75,6 +77,17 @@ def run(arguments: argparse.Namespace) -> int:
     _write(table, arguments.output)
     print(f"\n{perf_counter() - begin:.0f} s for {len(table.summaries)} settings.")
     return 0
+
+
+def _check_folder(folder: Path) -> None:
+    """Make the folder; raise if no file can be written there."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        TemporaryFile(dir=folder).close()
+    except OSError as error:
+        raise RequestError(
+            f"--output {folder} cannot be written: {error.strerror}; give another folder"
+        ) from None
 
 
 class Count:
@@ -98,8 +111,9 @@ def _show_one(works: list[Work], paint: Painter) -> None:
     """Draw step by step a problem that the baseline gets wrong and SWD right."""
     from unmask.models.load import load
 
+    size = load(device="cpu").model.parameters / 1e6
     print(
-        f"A masked diffusion model of {load().model.parameters / 1e6:.2f} million parameters, "
+        f"A masked diffusion model of {size:.2f} million parameters, "
         "trained by this project,\nand word problems that it has never seen.\n"
     )
     full = {each.trial.rule: each for each in works if _is_shown(each)}
@@ -168,6 +182,9 @@ def _print_table(table: LamTable, paint: Painter) -> None:
     )
     for line in table.lines():
         print(paint(line, "bold") if ", EOS " in line else line)
+    print(paint("\nIn short", "bold"))
+    for sentence in table.reading():
+        print(f"  {sentence}")
     losses = table.losses()
     count = f"{len(losses)} of {len(table.compared)}" if losses else "nowhere"
     below = sum(gain.interval.high < 0 for _, gain in table.compared)
@@ -212,7 +229,6 @@ def _write(table: LamTable, folder: Path) -> None:
     from unmask.errors import UnmaskError
     from unmask.lab.figures.plots import accuracy_against_forwards
 
-    folder.mkdir(parents=True, exist_ok=True)
     results = folder / "results.json"
     results.write_text(json.dumps(table.record(), indent=1) + "\n", encoding="utf-8")
     print(f"\nwritten: {results}")

@@ -78,6 +78,13 @@ def _parse(name: str, option: Option, text: str) -> Any:
     return option.parse(f"--{name.replace('_', '-')}", text)
 
 
+def positive(text: str) -> int:
+    """A whole number >= 1, as the type of an argument."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"must be a whole number >= 1, got {text!r}")
+    return int(text)
+
+
 def add_import(group: argparse._ActionsContainer) -> None:
     """Add the option; `main` imports the modules before the command runs."""
     group.add_argument(

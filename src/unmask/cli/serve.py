@@ -191,7 +191,12 @@ def served_model(arguments: argparse.Namespace) -> ServedModel:
     from unmask.server.prepare import ServedModel
     from unmask.text.session import Session
 
-    session = Session(arguments.model, options=read_options(arguments), device=arguments.device)
+    session = Session(
+        arguments.model,
+        options=read_options(arguments),
+        device=arguments.device,
+        context=arguments.context,
+    )
     limits = RequestLimits(
         length=arguments.max_length,
         prompt=_max_prompt(arguments.max_prompt, session.context),

@@ -44,7 +44,7 @@ def run_model(folder: Path, report: Report) -> None:
     name = folder.name
     meta = read_golden(folder / "golden_meta.json") or {}
     try:
-        loaded = load(folder, dtype="float32")
+        loaded = load(folder, device="cpu", dtype="float32")
     except UnmaskError as error:
         report.add(f"{name}/load", "failed", str(error))
         return
@@ -165,7 +165,7 @@ def _tie(loaded: Loaded, case: dict[str, Any], plan: GenerationPlan) -> str:
 
     def compare(dtype: torch.dtype, steps: Steps) -> Iterator[str]:
         exact = dtype != loaded.model.dtype
-        model = load(loaded.folder, dtype=dtype).model if exact else loaded.model
+        model = load(loaded.folder, device="cpu", dtype=dtype).model if exact else loaded.model
         return _generation_differences(model, case, plan, steps)
 
     return tied(written, compare, loaded.model.dtype)

@@ -119,6 +119,11 @@ def _check_whole(**numbers: int | None) -> None:
 
 
 def _checked_ids(spec: ModelSpec, tokens: Sequence[int] | Tensor) -> Tensor:
+    if isinstance(tokens, str | bytes):
+        raise RequestError(
+            "a prompt is a list of token ids here, got a text; give tokenizer.encode(text), or use "
+            "unmask.Session, which takes texts"
+        )
     try:
         ids = torch.as_tensor(tokens)
     except (TypeError, ValueError, RuntimeError) as error:

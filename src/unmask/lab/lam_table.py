@@ -86,6 +86,25 @@ class LamTable:
             text += f"{part:<{_width(lam)}}"
         return text.rstrip()
 
+    def reading(self) -> list[str]:
+        """A sentence for each window and EOS policy: how often SWD gains, loses and costs less."""
+        sentences = []
+        for (window, policy), group in groupby(self.compared, key=lambda pair: _panel(pair[0])):
+            pairs = list(group)
+            starry = [pair for pair in pairs if pair[0].trial.key in self.stars]
+            gains = sum(gain.difference > 0 for _, gain in starry)
+            base = [self._by_key[_key(each, 0.0)] for each, _ in pairs]
+            dearer = sum(
+                each.mean("nfe") > other.mean("nfe")
+                for (each, _), other in zip(pairs, base, strict=True)
+            )
+            sentences.append(
+                f"{window}, {policy}: of {len(pairs)} settings with SWD, {gains} solve more than "
+                f"lam 0 (with a star), {len(starry) - gains} solve less, {dearer} need more "
+                "forwards."
+            )
+        return sentences
+
     def losses(self) -> list[tuple[Summary, Paired]]:
         """Where SWD is worse than lam 0 by more than chance: the losses with a star."""
         starry = (pair for pair in self.compared if pair[0].trial.key in self.stars)

@@ -37,7 +37,7 @@ class Loaded:
 def load(
     source: str | os.PathLike[str] = embedded.NAME,
     *,
-    device: str | torch.device = "cpu",
+    device: str | torch.device | None = None,
     dtype: str | torch.dtype | None = None,
     mask_id: int | None = None,
     block: int | None = None,
@@ -52,7 +52,7 @@ def load(
     Args:
         source: a folder, or a hub id such as `GSAI-ML/LLaDA-8B-Instruct` (default: the small
             model inside the package).
-        device: the device of the weights.
+        device: the device of the weights (default: cuda if there is one, else cpu).
         dtype: float32, bfloat16 or float16 (default: as stored; embedded model: float32).
         mask_id: the mask token, if the config and the tokenizer name a wrong one or none.
         block: the block width of a block-causal model (default: the config's).
@@ -73,7 +73,7 @@ def load(
 def load_described(
     description: Description,
     *,
-    device: str | torch.device = "cpu",
+    device: str | torch.device | None = None,
     dtype: str | torch.dtype | None = None,
     exact: bool | None = None,
     compile: bool = False,
@@ -160,8 +160,13 @@ def _dtype(dtype: str | torch.dtype | None) -> torch.dtype | None:
     return value
 
 
-def usable_device(device: str | torch.device) -> torch.device:
-    """The device as torch names it; raises ModelError if torch cannot use it."""
+def usable_device(device: str | torch.device | None = None) -> torch.device:
+    """The device as torch names it (default: cuda if there is one, else cpu).
+
+    Raises ModelError if torch cannot use it.
+    """
+    if device is None:
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
         return torch.empty(0, device=device).device
     except (RuntimeError, AssertionError, ValueError) as error:  # torch raises any of them

@@ -126,7 +126,11 @@ class Rule:
 
     def _check(self, chosen: Any, view: View) -> None:
         if not isinstance(chosen, Tensor) or chosen.dtype != torch.bool:
-            raise RuleError(f"{spelled(self.select)} must return a bool tensor, got {chosen!r}")
+            kind = chosen.dtype if isinstance(chosen, Tensor) else type(chosen).__name__
+            raise RuleError(
+                f"{spelled(self.select)} must return a bool tensor, True where it commits, "
+                f"got {kind}; compare, as in scores.key > 0.5"
+            )
         if chosen.shape != view.masked.shape:
             raise RuleError(
                 f"{spelled(self.select)} must choose among {tuple(view.masked.shape)} positions, "

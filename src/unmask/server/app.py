@@ -76,11 +76,11 @@ def create_app(
 
 
 def _add_errors(app: FastAPI) -> None:
-    async def respond(_: Request, error: Exception) -> Response:
+    async def respond(request: Request, error: Exception) -> Response:
         if isinstance(error, ApiError):
             return error.response()
         if isinstance(error, RequestValidationError):
-            return of_validation(error).response()
+            return of_validation(error, request.headers.get("content-type", "")).response()
         if isinstance(error, HTTPException):
             return of_http(error).response()
         LOG.error("a request failed", exc_info=error)
@@ -133,7 +133,6 @@ def _add_models(app: FastAPI, service: Service) -> None:
     facts = {
         "family": session.checkpoint.family.name if session.checkpoint else None,
         "context": session.context,
-        "block": session.spec.block,
         "chat": session.tokenizer.template is not None,
         **_defaults(service.served),
         "max_length": limits.length,
@@ -212,6 +211,7 @@ def _defaults(served: ServedModel) -> dict[str, Any]:
         "rule": str(rule),
         "rule_without_swd": None if plain is None else str(plain),
         "length": resolved.length,
+        "block": resolved.block,
         "recipes": {r.name: r.rule for r in RECIPES.values() if "{" not in r.rule},
         "example": EXAMPLE if is_embedded else None,
     }

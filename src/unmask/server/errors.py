@@ -83,12 +83,16 @@ def of_http(error: HTTPException) -> ApiError:
     return ApiError(error.status_code, str(error.detail), headers=dict(error.headers or {}))
 
 
-def of_validation(error: RequestValidationError) -> ApiError:
+def of_validation(error: RequestValidationError, content_type: str) -> ApiError:
     """The error for the first wrong field; it names the field."""
     errors = error.errors()
     place = [part for part in errors[0]["loc"] if part != "body"]
     if errors[0]["type"] == "json_invalid":
         return ApiError(400, "the body is not JSON", code="invalid_json")
+    if not place and "json" not in content_type.lower():
+        given = f"is {content_type[:100]!a}" if content_type else "is missing"
+        message = f"the header Content-Type {given}; send 'Content-Type: application/json'"
+        return ApiError(415, message, code="invalid_content_type")
     if not place:
         unreadable = errors[0]["type"] == "string_unicode"
         problem = "has a field name with half a character" if unreadable else "is not a JSON object"

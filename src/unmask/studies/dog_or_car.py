@@ -50,7 +50,7 @@ class SubjectStep:
     step: int
     guess: str
     confidence: float
-    instability: float  # nan if there is no history
+    instability: float  # nan if there is nothing to compare with
     score: float
     committed: bool
 
@@ -101,7 +101,7 @@ class DogOrCar:
         return SentenceRun(
             rule=rule,
             frames=tuple(self._frames(steps)),
-            subject=tuple(self._moments(steps)),
+            subject=tuple(self._moments(steps, Rule.parse(rule).needs.uniform_start)),
             nfe=result.nfe,
             log_likelihood=self.oracle.log_likelihood(result.canvas.tolist()),
         )
@@ -120,13 +120,14 @@ class DogOrCar:
             yield CanvasFrame(tuple(self.words[token] for token in after), new)
             before = after
 
-    def _moments(self, steps: list[Step]) -> Iterator[SubjectStep]:
+    def _moments(self, steps: list[Step], uniform: bool) -> Iterator[SubjectStep]:
         for number, step in enumerate(steps, 1):
             place = SUBJECT - int(step.start[0])
             view, decision = step.view, step.decision
             if not bool(view.masked[0, place]):
                 return
-            known = view.kl_prev_cur is not None and bool(view.seen[0, place])
+            compared = uniform or bool(view.seen[0, place])
+            known = view.kl_prev_cur is not None and compared
             yield SubjectStep(
                 step=number,
                 guess=self.words[int(view.token[0, place])],

@@ -133,6 +133,7 @@ class AnswerFile:
     def open(self) -> BinaryIO:
         """Open the file for appending, without a line that was cut short."""
         try:
+            self.file.parent.mkdir(parents=True, exist_ok=True)
             stream = self.file.open("ab", buffering=0)
             stream.truncate(self._kept)
         except OSError as error:

@@ -25,6 +25,11 @@ class Prompt:
     infill: bool = False
     seed: int = 0
 
+    def __post_init__(self) -> None:
+        texts = [str(turn.get("content") or "") for turn in self.messages] or [self.text]
+        if not any(map(str.strip, texts)):
+            raise RequestError("the prompt is empty; give a text of at least one word")
+
     def render(self, tokenizer: Tokenizer) -> RenderedPrompt:
         """The text that the model sees; a chat goes through the chat template."""
         text = tokenizer.render(self.messages) if self.messages else self.text

@@ -35,6 +35,7 @@ from unmask.rules.plugins import sources_of
 from unmask.rules.spelling import for_file, for_key
 from unmask.text.answers import Answer, decode_requests
 from unmask.text.clock import Seconds, timed_steps
+from unmask.text.doubts import doubts, too_long
 from unmask.text.prompts import Prompt, PromptFormat, RenderedPrompt
 from unmask.text.settled import RowCanvas, TextReader
 from unmask.trace.recording.files import KeptBytes, Traces
@@ -63,6 +64,7 @@ class Session:
         options: how to decode; single options may be given by name instead, as in
             `Session("folder", rule="swd-block32", length=128)`.
         device: where a checkpoint is loaded (default: cuda if there is one, else cpu).
+        context: most positions of prompt and answer (default: the checkpoint's own limit).
     """
 
     def __init__(
@@ -72,6 +74,7 @@ class Session:
         options: DecodingOptions | None = None,
         *,
         device: str | torch.device | None = None,
+        context: int | None = None,
         **changes: Any,
     ) -> None:
         self.options = (options or DecodingOptions()).changed(changes)
@@ -80,7 +83,7 @@ class Session:
             if tokenizer is not None:
                 raise RequestError("a checkpoint has its own tokenizer; leave the tokenizer out")
             self.name = str(Path(model or embedded.NAME))
-            self.device = _device(device)
+            self.device = usable_device(device)
             checkpoint = describe(find_folder(self.name), self.options.mask_id)
             usual = _defaults(self.options, checkpoint)
             self.spec = resolve(self.options, checkpoint.spec, usual).spec
@@ -90,6 +93,7 @@ class Session:
             self._in_memory, self.tokenizer = _in_memory(model, tokenizer, self.options)
             self.spec, self.context = self._in_memory.spec, None
             self.name, self.device = self.spec.name, self._in_memory.device
+        self.context = context or self.context
         self._check(self.options)
 
     # Text in, text out.
@@ -251,20 +255,18 @@ class Session:
         rendered = prompt.render(self.tokenizer)
         resolved = self.resolve(options, prompt.infill)
         request = rendered.request(self.tokenizer, self.spec, resolved)
+        if long := too_long(request, self.context, self.spec):
+            advice = f"shorten the prompt or the answer, or set context to {len(request.canvas)}"
+            raise RequestError(f"{long}; {advice}")
         for doubt in self.doubts(rendered, request):
             warnings.warn(doubt, stacklevel=2)
         return request
 
     def doubts(self, prompt: RenderedPrompt, request: Request) -> Iterator[str]:
-        """What the model was not made for, though it can be asked."""
-        size, most, name = len(request.canvas), self.context, self.spec.name
-        if most is not None and size > most:
-            yield f"{size} positions are more than the {most} that {name} was made for"
-        unknown = prompt.unknown_words(self.tokenizer)
-        if unknown:
-            yield f"{name} does not know {', '.join(map(repr, unknown))}"
-        if not prompt.infill and prompt.holds_masks:
-            yield "[MASK] in a prompt is plain text; infill fills it"
+        """What the model was not made for, though it can be asked, and forwards that are wasted."""
+        if long := too_long(request, self.context, self.spec):
+            yield long
+        yield from doubts(prompt, request, self.tokenizer, self.spec)
 
     def model(self, options: DecodingOptions | None = None) -> Denoiser:
         """The model with the cache and the guidance of the options; loads it if necessary."""
@@ -372,12 +374,6 @@ def _defaults(options: DecodingOptions, checkpoint: Description | None) -> Decod
     if checkpoint is not None and checkpoint.folder == embedded.FOLDER:
         return replace(usual, length=embedded.LENGTH)
     return usual
-
-
-def _device(name: str | torch.device | None) -> torch.device:
-    if name is None:
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    return usable_device(name)
 
 
 def _in_memory(model: Any, tokenizer: Any, options: DecodingOptions) -> tuple[Denoiser, Tokenizer]:

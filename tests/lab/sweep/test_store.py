@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import multiprocessing
 import os
 import signal
@@ -234,3 +235,54 @@ def test_workers_that_create_a_store_at_the_same_moment_all_open_it(tmp_path):
         for worker in workers:
             worker.join()
     assert not errors
+
+
+def filled(file, count=40):
+    with worker(file) as store:
+        store.add(trial(), {"task": "words"})
+        for ask in asks(count):
+            store.claim(trial(), ask)
+            store.finish(trial(), ask, answer(text=f"the answer to {ask.example}"))
+            store.grade(trial(), ask, {"acc": True}, "words 1")
+    return file
+
+
+def test_a_flipped_bit_in_a_text_is_noticed_and_the_message_says_what_to_do(file):
+    filled(file)
+    whole = file.read_bytes()
+    for text, what in ((b"the answer to 007", "example '007'"), (b'"rule": "conf', "trial")):
+        place = whole.index(text) + 3
+        file.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        with Store(file, create=False) as store, pytest.raises(LabError, match=what) as caught:
+            [store.rows(each) for each in store.trials()]
+        assert "restore a copy of it, or give another --store" in str(caught.value)
+        assert "\n" not in str(caught.value)
+
+
+def test_a_damaged_page_is_one_line_and_not_a_traceback(file):
+    filled(file, 200)
+    whole = file.read_bytes()
+    for page in range(1, len(whole) // 4096):
+        file.write_bytes(whole[: page * 4096] + b"\xff" * 4096 + whole[(page + 1) * 4096 :])
+        with pytest.raises(LabError, match=r"is damaged|cannot be used"):  # noqa: SIM117
+            with Store(file, create=False) as store:
+                store.check()
+
+
+def test_a_record_without_a_checksum_is_read_in_an_older_store_only(file):
+    filled(file, 1)
+    base = sqlite3.connect(file)
+    base.execute("UPDATE examples SET answer = ?", (json.dumps(answer(text="old")),))
+    base.commit()
+    with Store(file, create=False) as store, pytest.raises(LabError, match="not as it was written"):
+        store.rows(trial())
+    base.execute("PRAGMA user_version = 0")
+    base.close()
+    with Store(file, create=False) as store:
+        assert [row.answer["text"] for row in store.rows(trial())] == ["old"]
+
+
+def test_a_store_takes_its_file_as_a_text(file):
+    Store(str(file)).close()
+    with pytest.raises(LabError, match="does not exist"):
+        Store(f"{file}.other", create=False)

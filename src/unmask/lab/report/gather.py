@@ -62,6 +62,7 @@ class Results:
 def gather(file: Path) -> Results:
     """Read a store. A store without graded examples is an error."""
     with Store(file, create=False) as store:
+        store.check()
         trials = store.trials()
         rows = {trial.key: [_lean(row) for row in store.rows(trial)] for trial in trials}
         workers = sorted({row.worker for each in rows.values() for row in each})

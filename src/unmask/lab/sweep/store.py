@@ -7,7 +7,6 @@ disk, since WAL needs shared memory.
 
 from __future__ import annotations
 
-import json
 import os
 import socket
 import sqlite3
@@ -18,10 +17,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from unmask.errors import LabError
+from unmask.errors import LabError, UnmaskError
+from unmask.lab.sweep.seal import opened, sealed
 from unmask.lab.sweep.trial import Trial
 
 FORMAT = 1
+SEALED = 1  # SQLite's user_version of a store in which every record has a checksum
 PATIENCE = 120.0  # seconds without a sign of life until a worker on another machine counts as dead
 _BUSY = 60.0  # seconds to wait for another worker's transaction
 
@@ -63,8 +64,8 @@ class StoredExample:
 class Store:
     """Examples by trial; every method is one transaction."""
 
-    def __init__(self, file: Path, *, create: bool = True) -> None:
-        self.file = file
+    def __init__(self, file: str | os.PathLike[str], *, create: bool = True) -> None:
+        self.file = file = Path(file)
         if not create and not file.is_file():
             raise LabError(f"{file} does not exist; `unmask eval` and `unmask sweep` make one")
         try:
@@ -75,7 +76,9 @@ class Store:
             self._base.execute("PRAGMA synchronous = NORMAL")
             self._set_up() if create else self._check()
         except (OSError, sqlite3.Error) as error:
-            raise LabError(f"{file} cannot be used as a store: {error}") from None
+            raise LabError(
+                f"{file} cannot be used as a store: {error}; give another --store, or a copy"
+            ) from None
         self._worker: int | None = None
         self._alive: dict[int, bool] = {}
         self._last_sign = 0.0
@@ -87,8 +90,8 @@ class Store:
             try:
                 self._base.execute("PRAGMA journal_mode = WAL")
                 return
-            except sqlite3.OperationalError:
-                if time.monotonic() > end:
+            except sqlite3.OperationalError as error:
+                if time.monotonic() > end or "locked" not in str(error):
                     raise
                 time.sleep(0.01)
 
@@ -108,7 +111,7 @@ class Store:
         with self._writing() as base:
             cursor = base.execute(
                 "INSERT INTO workers (host, pid, began, seen, environment) VALUES (?, ?, ?, ?, ?)",
-                (host, pid, _began(pid), time.time(), _json(environment)),
+                (host, pid, _began(pid), time.time(), sealed(environment)),
             )
         self._worker = cursor.lastrowid
         assert self._worker is not None
@@ -119,12 +122,12 @@ class Store:
         with self._writing() as base:
             base.execute(
                 "INSERT OR IGNORE INTO trials VALUES (?, ?, ?)",
-                (trial.key, _json(trial.record()), _json(task or {})),
+                (trial.key, sealed(trial.record(), trial.key), sealed(task or {}, trial.key)),
             )
 
     def task(self, trial: Trial) -> dict[str, Any]:
         """The task and preset that a trial was added with."""
-        return self._object("SELECT task FROM trials WHERE key = ?", trial.key)
+        return self._object("SELECT task FROM trials WHERE key = ?", trial.key, trial.key)
 
     def claim(self, trial: Trial, ask: AskedExample) -> bool:
         """Claim an example; False if it is finished or another living worker holds it."""
@@ -165,50 +168,54 @@ class Store:
 
     def finish(self, trial: Trial, ask: AskedExample, answer: dict[str, Any]) -> None:
         """Store an answer, if this worker holds the example."""
+        place = (trial.key, ask.example, ask.asked)
         with self._writing() as base:
             base.execute(
                 "UPDATE examples SET answer = ? WHERE trial = ? AND example = ? AND asked = ? "
                 "AND worker = ? AND answer IS NULL",
-                (_json(answer), trial.key, ask.example, ask.asked, self._worker),
+                (sealed(answer, *place, self._worker), *place, self._worker),
             )
 
     def grade(self, trial: Trial, ask: AskedExample, grade: dict[str, Any], grader: str) -> None:
         """Store the grade of an answer; it replaces an earlier one."""
+        place = (trial.key, ask.example, ask.asked)
         with self._writing() as base:
             base.execute(
                 "UPDATE examples SET grade = ?, grader = ? "
                 "WHERE trial = ? AND example = ? AND asked = ?",
-                (_json(grade), grader, trial.key, ask.example, ask.asked),
+                (sealed(grade, *place, grader), grader, *place),
             )
 
     def trials(self) -> list[Trial]:
         """All trials, in the order of their settings."""
-        rows = self._base.execute("SELECT trial FROM trials").fetchall()
-        return sorted((Trial.of(json.loads(text)) for (text,) in rows), key=_order)
+        trials = []
+        for key, text in self._rows("SELECT key, trial FROM trials"):
+            with self._reading(f"trial {key!r}"):
+                trials.append(Trial.of(self._opened(text, key)))
+        return sorted(trials, key=_order)
 
     def rows(self, trial: Trial) -> list[StoredExample]:
         """The finished examples of a trial, sorted by name."""
-        rows = self._base.execute(
+        rows = self._rows(
             "SELECT example, asked, answer, grade, grader, worker FROM examples "
             "WHERE trial = ? AND answer IS NOT NULL ORDER BY example, asked",
-            (trial.key,),
+            trial.key,
         )
-        return [
-            StoredExample(
-                AskedExample(example, asked),
-                json.loads(answer),
-                None if grade is None else json.loads(grade),
-                grader,
-                worker,
-            )
-            for example, asked, answer, grade, grader, worker in rows
-        ]
+        examples = []
+        for example, asked, answer, grade, grader, worker in rows:
+            place = (trial.key, example, asked)
+            with self._reading(f"the answer to example {example!r}"):
+                mark = None if grade is None else self._opened(grade, *place, grader)
+                record = self._opened(answer, *place, worker)
+                examples.append(
+                    StoredExample(AskedExample(example, asked), record, mark, grader, worker)
+                )
+        return examples
 
     def finished(self, trial: Trial) -> set[AskedExample]:
         """The examples of a trial that have an answer."""
-        rows = self._base.execute(
-            "SELECT example, asked FROM examples WHERE trial = ? AND answer IS NOT NULL",
-            (trial.key,),
+        rows = self._rows(
+            "SELECT example, asked FROM examples WHERE trial = ? AND answer IS NOT NULL", trial.key
         )
         return {AskedExample(*each) for each in rows}
 
@@ -221,10 +228,36 @@ class Store:
         done = self.finished(trial)
         return [ask for ask in asks if ask not in done]
 
-    def _object(self, query: str, key: object) -> dict[str, Any]:
-        (text,) = self._base.execute(query, (key,)).fetchone()
-        record: dict[str, Any] = json.loads(text)
-        return record
+    def _object(self, query: str, key: object, *place: object) -> dict[str, Any]:
+        rows = self._rows(query, key)
+        with self._reading(f"the record of {key!r}"):
+            if not rows:
+                raise ValueError("missing")
+            return self._opened(rows[0][0], *place)
+
+    def _opened(self, text: Any, *place: object) -> dict[str, Any]:
+        return opened(text, *place, required=self._sealed)
+
+    def _rows(self, query: str, *values: object) -> list[tuple[Any, ...]]:
+        try:
+            return self._base.execute(query, values).fetchall()
+        except sqlite3.Error as error:
+            raise self._damaged(str(error)) from None
+
+    @contextmanager
+    def _reading(self, what: str) -> Iterator[None]:
+        """Tells which record of a damaged store cannot be read."""
+        try:
+            yield
+        except (UnmaskError, ValueError, TypeError, KeyError, AttributeError) as error:
+            raise self._damaged(f"{what}: {error}") from None
+
+    def _damaged(self, why: str) -> LabError:
+        line = "".join(sign for sign in why[:120] if sign.isprintable())
+        return LabError(
+            f"{self.file} is damaged ({line}); restore a copy of it, or give another --store and "
+            "decode again"
+        )
 
     def _set_up(self) -> None:
         with self._writing() as base:
@@ -232,37 +265,58 @@ class Store:
                 base.execute(statement)
             if base.execute("SELECT format FROM about").fetchone() is None:
                 base.execute("INSERT INTO about VALUES (?)", (FORMAT,))
+                base.execute(f"PRAGMA user_version = {SEALED}")
         self._check()
 
     def _check(self) -> None:
-        (version,) = self._base.execute("SELECT format FROM about").fetchone()
+        (version,) = self._base.execute("SELECT format FROM about").fetchone() or (None,)
         if version != FORMAT:
             raise LabError(
                 f"{self.file} has format {version}, but this unmask writes format {FORMAT}; give "
                 "another --store"
             )
 
+        self._sealed = self._base.execute("PRAGMA user_version").fetchone() == (SEALED,)
+
     def _lives(self, worker: int) -> bool:
         """Whether a worker is alive; one that was dead before is not checked again."""
         if self._alive.get(worker) is False:
             return False
-        host, pid, began, seen = self._base.execute(
-            "SELECT host, pid, began, seen FROM workers WHERE id = ?", (worker,)
-        ).fetchone()
+        rows = self._rows("SELECT host, pid, began, seen FROM workers WHERE id = ?", worker)
+        if not rows:
+            raise self._damaged(f"worker {worker} is missing")
+        host, pid, began, seen = rows[0]
         here = host == socket.gethostname()
         alive = _began(pid) == began if here else time.time() - seen < PATIENCE
         self._alive[worker] = bool(alive)
         return self._alive[worker]
 
+    def check(self) -> None:
+        """Let SQLite check its file; raises if the file is damaged."""
+        (found,) = self._rows("PRAGMA integrity_check(1)")[0]
+        if found != "ok":
+            raise self._damaged(str(found))
+        lost = "SELECT example FROM examples WHERE trial NOT IN (SELECT key FROM trials) LIMIT 1"
+        for (example,) in self._rows(lost):
+            raise self._damaged(f"example {example!r} belongs to no trial")
+
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
-        self._base.execute("BEGIN IMMEDIATE")
         try:
+            self._base.execute("BEGIN IMMEDIATE")
             yield self._base
-        except BaseException:
-            self._base.execute("ROLLBACK")
-            raise
-        self._base.execute("COMMIT")
+            self._base.execute("COMMIT")
+        except BaseException as error:
+            if self._base.in_transaction:
+                self._base.execute("ROLLBACK")
+            if not isinstance(error, sqlite3.Error):
+                raise
+            raise self._unusable(error) from None
+
+    def _unusable(self, error: sqlite3.Error) -> LabError:
+        if isinstance(error, sqlite3.OperationalError):  # locked, full, or not writable
+            return LabError(f"{self.file} cannot be used as a store: {error}")
+        return self._damaged(str(error))
 
 
 def _began(pid: int) -> str:
@@ -293,7 +347,3 @@ def _order(trial: Trial) -> tuple[str, ...]:
     return tuple(
         f"{value:>12}" if isinstance(value, int) else str(value) for value in record.values()
     )
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, sort_keys=True)

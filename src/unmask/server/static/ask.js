@@ -34,9 +34,9 @@ export class Client {
     return (await response.json()).data[0];
   }
 
-  // Decodes one request. Calls grown(trace) when steps have arrived and ended(choice) with the last
-  // chunk of the answer; throws on errors.
-  async run(body, name, { grown, ended, signal }) {
+  // Decodes one request. Calls began(settings) with the settings and warnings, grown(trace) when steps
+  // have arrived and ended(choice) with the last chunk of the answer; throws on errors.
+  async run(body, name, { began, grown, ended, signal }) {
     const path = body.messages ? "/v1/chat/completions" : "/v1/completions";
     const response = await checked(
       await fetch(path, {
@@ -51,6 +51,7 @@ export class Client {
       if (!line.startsWith("data: ") || line === "data: [DONE]") continue;
       const chunk = JSON.parse(line.slice(6));
       if (chunk.error) throw new ApiError(chunk.error.message, 500);
+      if (chunk.unmask) began(chunk.unmask);
       const trace = chunk.choices[0]?.unmask?.trace;
       if (!following && trace) {
         following = this.follow(trace, name, grown, signal);

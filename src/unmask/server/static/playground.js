@@ -10,6 +10,7 @@ const viewer = new Viewer(byId("viewer"), byId("bar"), byId("voice"));
 const client = new Client();
 const REDRAW = 60; // milliseconds between two updates of the view
 const PACE = 8; // steps a second, the same for both runs: they race in forwards, not in seconds
+const doubts = new Set(); // what the server warned of in this race
 let running = null; // an AbortController
 
 dress(viewer, byId("help"), byId("theme"));
@@ -23,9 +24,9 @@ async function greet() {
     byId("model").textContent = `${model.id}, ${unmask.family}; up to ${unmask.max_length} tokens.`;
     byId("length").max = unmask.max_length;
     byId("length").placeholder = unmask.length ?? "";
-    byId("block").placeholder = unmask.block ?? "full";
+    if (!byId("block").value) byId("block").value = unmask.block ?? "";
     byId("recipes").replaceChildren(
-      ...Object.entries(unmask.recipes).map(([name, rule]) => element("option", { value: rule }, name)),
+      ...Object.entries(unmask.recipes).map(([name, rule]) => element("option", { value: name }, rule)), // a name keeps its block
     );
     if (!byId("rule-a").value) byId("rule-a").value = unmask.rule_without_swd ?? unmask.rule;
     if (!byId("rule-b").value && unmask.rule_without_swd) byId("rule-b").value = unmask.rule;
@@ -74,6 +75,8 @@ async function race(event) {
   const rules = ["a", "b"].map((name) => byId(`rule-${name}`).value.trim()).filter(Boolean);
   const lanes = rules.map((rule, place) => new Lane("ab"[place], rule));
   for (const name of "ab") trouble(name, "");
+  doubts.clear();
+  doubt([]);
   client.key = byId("key").value;
   busy(true);
   const display = new Display(lanes);
@@ -98,6 +101,7 @@ class Lane {
   async run(body, display, signal) {
     const callbacks = {
       signal,
+      began: (settings) => doubt(settings.warnings),
       grown: (trace) => {
         this.trace = trace;
         display.grown();
@@ -182,6 +186,13 @@ function trouble(name, message) {
   const place = byId(`trouble-${name}`);
   place.textContent = message;
   place.hidden = !message;
+}
+
+// Shows what the server warns of, each warning once for both runs.
+function doubt(warnings) {
+  for (const warning of warnings) doubts.add(warning);
+  byId("doubts").textContent = [...doubts].join("; ");
+  byId("doubts").hidden = !doubts.size;
 }
 
 function busy(is) {

@@ -16,8 +16,9 @@ Begin = Callable[[int, BinaryIO], Tracer]  # makes the tracer of request `key` f
 
 
 def writable(path: Path, option: str = "--trace") -> BinaryIO:
-    """Open a new trace file; an existing file is replaced only if it is a trace."""
+    """Open a new trace file and make its folder; only a trace is replaced."""
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         if path.is_file() and path.stat().st_size:
             with path.open("rb") as old:
                 if old.read(2) != b"\x1f\x8b":

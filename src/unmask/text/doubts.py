@@ -1,0 +1,39 @@
+"""Doubts about a request: what the model was not made for, and forwards that are wasted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from unmask.decoding.request import Request
+from unmask.models.denoiser import ModelSpec
+from unmask.models.tokenizer import Tokenizer
+from unmask.rules.registry import notation
+from unmask.rules.schedules import Origin, Timesteps
+from unmask.text.prompts import RenderedPrompt
+
+
+def too_long(request: Request, context: int | None, spec: ModelSpec) -> str:
+    """Says that a canvas is longer than the model's context; empty if it is not."""
+    size = len(request.canvas)
+    if context is None or size <= context:
+        return ""
+    return f"{size} positions are more than the {context} that {spec.name} was made for"
+
+
+def doubts(
+    prompt: RenderedPrompt, request: Request, tokenizer: Tokenizer, spec: ModelSpec
+) -> Iterator[str]:
+    """Unknown words, masks that are not filled, and a timetable longer than the answer."""
+    unknown = prompt.unknown_words(tokenizer)
+    if unknown:
+        yield f"{spec.name} does not know {', '.join(map(repr, unknown))}"
+    if not prompt.infill and prompt.holds_masks:
+        yield "[MASK] in a prompt is plain text; infill fills it"
+    select, masks = request.settings.rule.select, int((request.canvas == spec.mask_id).sum())
+    if isinstance(select, Timesteps | Origin):
+        forwards = min(select.steps, request.settings.steps or select.steps)
+        if forwards > masks:
+            shorter = notation(replace(select, steps=masks))
+            spent = f"{notation(select)} spends {forwards} forwards on {masks} tokens"
+            yield f"{spent}; {shorter} is enough"
