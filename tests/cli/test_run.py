@@ -170,6 +170,8 @@ def test_watch_prints_a_line_per_step_into_a_pipe(run):
         (["--input", "nowhere.jsonl"], "nowhere.jsonl cannot be read: No such file or directory"),
         (["--input", "x", "--watch"], "--watch shows a single prompt"),
         (["Hi", "--watch", "--json"], "give one of them"),
+        (["Hi", "--speed", "4"], "--speed is the speed of --watch; give both"),
+        (["Hi", "--watch", "--speed", "-1"], "--speed must be a number from 0 to 1000, got -1.0"),
         (["Hi", "--output", "x"], "--output needs --input"),
         (["Hi", "--infill", "--length", "3"], "takes no --length"),
         (["Hi", "--infill"], "the text holds no [MASK] to fill"),
