@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tokenizers import AddedToken, Regex, decoders, normalizers, pre_tokenizers
 from tokenizers import Tokenizer as Engine
 from tokenizers.models import BPE
 
-from unmask.errors import ModelError, RequestError, UnmaskError
+from unmask.errors import ModelError, RequestError
 from unmask.models.checkpoint import read_json
+
+if TYPE_CHECKING:
+    from unmask.models.chat_template import ChatTemplate
 
 Message = Mapping[str, str]
 
@@ -41,10 +43,19 @@ class Tokenizer:
         """Read tokenizer.json, or vocab.json and merges.txt."""
         file = folder / "tokenizer_config.json"
         config = read_json(file) if file.is_file() else {}
-        roles = {role: _content(config[role]) for role in _ROLES if config.get(role)}
-        template = _template(folder, config)
-        engine = _engine(folder, config)
-        return cls(engine, roles, template, _skipped(folder, config, roles, engine), str(folder))
+        try:
+            roles = {role: _content(config[role]) for role in _ROLES if config.get(role)}
+            template = _template(folder, config)
+            engine = _engine(folder, config)
+            skipped = _skipped(folder, config, roles, engine)
+        except ModelError:
+            raise
+        except Exception as error:  # a field of another kind than it should have
+            reason = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+            raise ModelError(
+                f"{file} or a file beside it is not a tokenizer's ({reason})"
+            ) from None
+        return cls(engine, roles, template, skipped, str(folder))
 
     @classmethod
     def of_transformers(cls, tokenizer: Any) -> Tokenizer:
@@ -118,33 +129,17 @@ class Tokenizer:
             if not {"role", "content"} <= set(message):
                 raise RequestError(f"a message needs 'role' and 'content', got {dict(message)}")
         words = {"messages": list(messages), "add_generation_prompt": add_generation_prompt}
-        try:
-            text: str = self._compiled.render(**words, **self.roles)
-        except UnmaskError:
-            raise
-        except Exception as error:  # a template may raise anything
-            raise RequestError(f"the chat template fails on these messages: {error}") from None
-        return text
+        return self._compiled.render(**words, **self.roles)
 
     def encode_chat(self, messages: Sequence[Message]) -> list[int]:
         """A chat as token ids, up to the point where the answer begins."""
         return self.encode(self.render(messages))
 
     @cached_property
-    def _compiled(self) -> Any:
-        from jinja2.exceptions import TemplateError
-        from jinja2.sandbox import ImmutableSandboxedEnvironment
+    def _compiled(self) -> ChatTemplate:
+        from unmask.models.chat_template import ChatTemplate
 
-        def fail(message: str) -> None:
-            raise RequestError(f"the chat template rejects the messages: {message}")
-
-        environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True)
-        environment.globals["raise_exception"] = fail
-        environment.filters["tojson"] = lambda x, **k: json.dumps(x, ensure_ascii=False, **k)
-        try:
-            return environment.from_string(self.template or "")
-        except TemplateError as error:
-            raise ModelError(f"{self.folder}: broken chat template: {error}") from None
+        return ChatTemplate(self.template or "", self.folder)
 
 
 def _engine(folder: Path, config: dict[str, Any]) -> Engine:
@@ -218,6 +213,8 @@ def _template(folder: Path, config: dict[str, Any]) -> str | None:
     template = config.get("chat_template")
     if isinstance(template, list):  # several, each with a name
         template = next((t["template"] for t in template if t.get("name") == "default"), None)
+    if template is not None and not isinstance(template, str):
+        raise ModelError(f"{folder}: chat_template must be a text, got {type(template).__name__}")
     return template
 
 
