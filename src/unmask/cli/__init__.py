@@ -79,7 +79,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"unmask {arguments.command}: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
+        wipe = "\r\x1b[K" if sys.stderr.isatty() else ""  # a count may stand on this line
+        how = getattr(arguments, "resume", lambda _: "")(arguments)
+        print(f"{wipe}unmask {arguments.command}: interrupted{how}", file=sys.stderr)
         return 130
     except BrokenPipeError:  # the reader closed the pipe, as `| head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -57,7 +57,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     add_decoding(command.add_argument_group("decoding"))
     _add_prompt(command.add_argument_group("prompt"))
     _add_output(command.add_argument_group("input and output"))
-    command.set_defaults(run=run)
+    command.set_defaults(run=run, resume=resume)
 
 
 def add_model(group: argparse._ArgumentGroup) -> None:
@@ -122,6 +122,13 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         _one(session, form, text, arguments)
     return 0
+
+
+def resume(arguments: argparse.Namespace) -> str:
+    """What is said after 'interrupted'."""
+    if arguments.output is None:
+        return ""
+    return f"; finished answers are in {arguments.output}: the same command goes on"
 
 
 def _check(arguments: argparse.Namespace) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import multiprocessing
+import signal
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
@@ -185,11 +187,25 @@ def _share(works: Sequence[Work], options: RunOptions, number: int) -> Sequence[
 def _running(workers: Sequence[BaseProcess]) -> Iterator[None]:
     """Start all workers, and end them when the block ends."""
     try:
-        for worker in workers:
-            worker.start()
+        with _ignoring_interrupts():
+            for worker in workers:
+                worker.start()
         yield
     finally:
         for worker in workers:
             if worker.pid is not None:
                 worker.terminate()
                 worker.join()
+
+
+@contextmanager
+def _ignoring_interrupts() -> Iterator[None]:
+    """Processes that start in this block ignore Ctrl-C: it is for this one, which ends them."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
