@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -10,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, replace
 from multiprocessing.process import BaseProcess
 from pathlib import Path
+from threading import Thread
 
 import torch
 
@@ -137,6 +139,7 @@ def _groups(works: Sequence[Work], memo: bool) -> Iterator[list[Work]]:
 
 def _worker(wanted: Wanted, options: RunOptions) -> None:
     """One of several processes: plans the same sweep and decodes examples that are free."""
+    end_with_parent()
     if options.devices[0] == "cpu":
         torch.set_num_threads(1)
     for name in options.imports:
@@ -144,6 +147,22 @@ def _worker(wanted: Wanted, options: RunOptions) -> None:
     works = planned(wanted, options.data)
     with Store(options.store) as store:
         _decode_here(store, works, options, Silent(), LastModel())
+
+
+def end_with_parent() -> None:
+    """End this process once its parent has ended, in whatever way: nobody would read its results.
+
+    What it has claimed is free again, since it is dead.
+    """
+    parent = multiprocessing.parent_process()
+    if parent is None:
+        return
+
+    def watch() -> None:
+        parent.join()
+        os._exit(1)
+
+    Thread(target=watch, daemon=True).start()
 
 
 def _decode_in_workers(
