@@ -85,6 +85,11 @@ def run(arguments: argparse.Namespace) -> int:
     """Serve until a signal."""
     key = arguments.api_key or os.environ.get(KEY) or None
     _check(arguments)
+    if key is not None and not (key.isascii() and key.isprintable() and " " not in key):
+        raise RequestError(
+            f"the key in {'--api-key' if arguments.api_key else KEY} has a blank or a character "
+            "that is not ASCII, which clients cannot send in a header; choose another"
+        )
     _require_packages()
     from unmask.server.guard import is_loopback
 
