@@ -132,7 +132,14 @@ def test_missing_data_says_where_to_get_it(tmp_path, capsys):
     assert told.count("\n") == 1
 
 
+def _ignores_interrupts(process):
+    lines = Path(f"/proc/{process}/status").read_text().splitlines()
+    (ignored,) = (int(line.split()[1], 16) for line in lines if line.startswith("SigIgn:"))
+    return bool(ignored & 1 << signal.SIGINT - 1)
+
+
 @pytest.mark.long
+@pytest.mark.skipif(not Path("/proc").exists(), reason="it reads /proc")
 def test_ctrl_c_with_workers_is_one_line_that_says_how_to_resume(store):
     sweep = ["sweep", "--task", "words", "--rule", "confidence | top(1)", "--store", str(store)]
     with subprocess.Popen(
@@ -146,7 +153,7 @@ def test_ctrl_c_with_workers_is_one_line_that_says_how_to_resume(store):
         end = time.monotonic() + 60
         while len(children.read_text().split()) < 3 and time.monotonic() < end:
             time.sleep(0.05)  # two workers and multiprocessing's resource tracker
-        time.sleep(0.5)
+        assert all(_ignores_interrupts(child) for child in children.read_text().split())
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does
         _, told = process.communicate(timeout=60)
     how = f"unmask sweep: interrupted; finished examples are in {store}: the same command goes on\n"

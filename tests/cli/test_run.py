@@ -212,7 +212,8 @@ def test_a_closed_stdin_is_one_line(run, monkeypatch):
 def test_an_empty_prompt_is_not_decoded(run, in_file, tmp_path):
     message = "the prompt is empty; give a text of at least one word\n"
     for text in ("", " \n"):
-        assert run(text)[::2] == (2, f"unmask run: {message}")
+        for more in ((), ("--raw",), ("--system", "Be brief.")):
+            assert run(text, *more)[::2] == (2, f"unmask run: {message}")
     for line in ({"prompt": " "}, {"messages": [{"role": "user", "content": ""}]}):
         code, _, err = run("--input", in_file({"prompt": "x"}, line))
         assert (code, err) == (2, f"unmask run: {tmp_path}/in.jsonl:2: {message}")

@@ -67,6 +67,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     warnings.showwarning = _show_warning
     if isinstance(sys.stdout, TextIOWrapper):  # "?" for characters that a terminal cannot show
         sys.stdout.reconfigure(errors="replace")
+    if sys.stdout is None and arguments.command != "serve":  # what it prints would be lost
+        print(f"unmask {arguments.command}: stdout is closed; redirect it", file=sys.stderr)
+        return 1
     try:
         import_all(arguments)
         code: int = arguments.run(arguments)

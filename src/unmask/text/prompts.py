@@ -32,7 +32,8 @@ class Prompt:
     control: bool = False
 
     def __post_init__(self) -> None:
-        texts = [str(turn.get("content") or "") for turn in self.messages] or [self.text]
+        turns = [turn for turn in self.messages if turn.get("role") != "system"] or self.messages
+        texts = [str(turn.get("content") or "") for turn in turns] or [self.text]
         if not any(map(str.strip, texts)):
             raise RequestError("the prompt is empty; give a text of at least one word")
 
