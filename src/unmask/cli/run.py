@@ -88,7 +88,16 @@ def _add_prompt(group: argparse._ArgumentGroup) -> None:
     )
     option = group.add_argument
     option("--system", metavar="TEXT", help="system message of the chat")
+    add_control(group)
     option("--infill", action="store_true", help="fill each [MASK], or [MASK*8], in the prompt")
+
+
+def add_control(group: argparse._ArgumentGroup) -> None:
+    """Add the option that trusts the messages of a chat, for `run` and `serve`."""
+    group.add_argument(
+        "--control-tokens", action="store_true",
+        help="let control tokens in messages, such as <|eot_id|>, be tokens (default: text)",
+    )  # fmt: skip
 
 
 def _add_output(group: argparse._ArgumentGroup) -> None:
@@ -116,6 +125,7 @@ def run(arguments: argparse.Namespace) -> int:
         device=arguments.device,
         context=arguments.context,
     )
+    session.control_tokens = arguments.control_tokens
     form = session.format(arguments.chat, arguments.system, arguments.infill)
     if text is None:
         _many(session, form, arguments)

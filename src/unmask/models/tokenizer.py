@@ -84,6 +84,39 @@ class Tokenizer:
         ids: list[int] = self.engine.encode(text, add_special_tokens=False).ids
         return ids
 
+    @cached_property
+    def control_ids(self) -> frozenset[int]:
+        """Special tokens, and other added tokens that are written like a marker, `<think>`."""
+        added = self.engine.get_added_tokens_decoder()
+        return frozenset(number for number, token in added.items() if _is_control(token))
+
+    def control_tokens(self, text: str) -> list[tuple[int, int, int]]:
+        """The control tokens in a text: their ids, and where each begins and ends."""
+        encoding = self.engine.encode(text, add_special_tokens=False)
+        spans = zip(encoding.ids, encoding.offsets, strict=True)
+        unknown = self.token_id("unk_token")  # also stands for words that nobody knows
+        return [
+            (token, *span)
+            for token, span in spans
+            if token in self.control_ids
+            and (token != unknown or text[slice(*span)] == self.roles["unk_token"])
+        ]
+
+    def encode_plain(self, text: str) -> list[int]:
+        """Text to token ids; control tokens in the text are encoded as any other text."""
+        ids: list[int] = self._plain_engine.encode(text, add_special_tokens=False).ids
+        return ids
+
+    @cached_property
+    def _plain_engine(self) -> Engine:
+        engine = Engine.from_str(self.engine.to_str())
+        for token in engine.get_added_tokens_decoder().values():
+            if _is_control(token) and not token.special:  # only special tokens can be left alone
+                token.special = True
+                engine.add_special_tokens([token])
+        engine.encode_special_tokens = True
+        return engine
+
     def decode(self, ids: Sequence[int], skip_special: bool = False) -> str:
         """Token ids to text; ids without a token (padding rows of the embedding) are left out."""
         known = [number for number in ids if self.engine.id_to_token(number) is not None]
@@ -216,6 +249,11 @@ def _template(folder: Path, config: dict[str, Any]) -> str | None:
     if template is not None and not isinstance(template, str):
         raise ModelError(f"{folder}: chat_template must be a text, got {type(template).__name__}")
     return template
+
+
+def _is_control(token: AddedToken) -> bool:
+    text: str = token.content.strip()
+    return bool(text) and (token.special or not (text[0].isalnum() or text[-1].isalnum()))
 
 
 def _content(token: Any) -> str:
