@@ -153,7 +153,7 @@ MODELS = (
     Fault(
         "tied-weights-ignored",
         "models/families.py",
-        'c.get("tie_word_embeddings", False)',
+        'c.flag("tie_word_embeddings", False)',
         "False",
     ),
     Fault(

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
 
 import pytest
 
-from unmask.cli import main
+from unmask.cli import demo, main
 from unmask.lab.sweep.store import Store
 
 SMALL = ["--task", "copy", "--length", "16", "--block", "full", "--limit", "3"]
@@ -124,3 +130,43 @@ def test_missing_data_says_where_to_get_it(tmp_path, capsys):
     told = capsys.readouterr().err
     assert "gsm8k_test.jsonl" in told
     assert told.count("\n") == 1
+
+
+def _ignores_interrupts(process):
+    lines = Path(f"/proc/{process}/status").read_text().splitlines()
+    (ignored,) = (int(line.split()[1], 16) for line in lines if line.startswith("SigIgn:"))
+    return bool(ignored & 1 << signal.SIGINT - 1)
+
+
+@pytest.mark.long
+@pytest.mark.skipif(not Path("/proc").exists(), reason="it reads /proc")
+def test_ctrl_c_with_workers_is_one_line_that_says_how_to_resume(store):
+    sweep = ["sweep", "--task", "words", "--rule", "confidence | top(1)", "--store", str(store)]
+    with subprocess.Popen(
+        [sys.executable, "-m", "unmask", *sweep, "--workers", "2"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+        end = time.monotonic() + 60
+        while len(children.read_text().split()) < 3 and time.monotonic() < end:
+            time.sleep(0.05)  # two workers and multiprocessing's resource tracker
+        assert all(_ignores_interrupts(child) for child in children.read_text().split())
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+        _, told = process.communicate(timeout=60)
+    how = f"unmask sweep: interrupted; finished examples are in {store}: the same command goes on\n"
+    assert (process.returncode, told) == (130, how)
+
+
+def test_ctrl_c_in_the_demo_is_one_line_that_says_what_to_do(monkeypatch, tmp_path, capsys):
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(demo, "_show_one", stop)
+    assert main(["demo", "--problems", "2", "--output", str(tmp_path / "demo")]) == 130
+    assert capsys.readouterr().err == (
+        "unmask demo: interrupted; nothing is kept: run it again, or a shorter one with "
+        "--problems 20\n"
+    )

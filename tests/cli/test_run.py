@@ -170,6 +170,8 @@ def test_watch_prints_a_line_per_step_into_a_pipe(run):
         (["--input", "nowhere.jsonl"], "nowhere.jsonl cannot be read: No such file or directory"),
         (["--input", "x", "--watch"], "--watch shows a single prompt"),
         (["Hi", "--watch", "--json"], "give one of them"),
+        (["Hi", "--speed", "4"], "--speed is the speed of --watch; give both"),
+        (["Hi", "--watch", "--speed", "-1"], "--speed must be a number from 0 to 1000, got -1.0"),
         (["Hi", "--output", "x"], "--output needs --input"),
         (["Hi", "--infill", "--length", "3"], "takes no --length"),
         (["Hi", "--infill"], "the text holds no [MASK] to fill"),
@@ -210,7 +212,8 @@ def test_a_closed_stdin_is_one_line(run, monkeypatch):
 def test_an_empty_prompt_is_not_decoded(run, in_file, tmp_path):
     message = "the prompt is empty; give a text of at least one word\n"
     for text in ("", " \n"):
-        assert run(text)[::2] == (2, f"unmask run: {message}")
+        for more in ((), ("--raw",), ("--system", "Be brief.")):
+            assert run(text, *more)[::2] == (2, f"unmask run: {message}")
     for line in ({"prompt": " "}, {"messages": [{"role": "user", "content": ""}]}):
         code, _, err = run("--input", in_file({"prompt": "x"}, line))
         assert (code, err) == (2, f"unmask run: {tmp_path}/in.jsonl:2: {message}")

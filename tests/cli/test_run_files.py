@@ -83,9 +83,10 @@ def test_an_interrupt_leaves_whole_lines_and_the_rest_for_the_next_call(
                 raise KeyboardInterrupt
             yield answer
 
+    told = f"unmask run: interrupted; finished answers are in {out}: the same command goes on\n"
     with monkeypatch.context() as patch:
         patch.setattr(module, "decode_requests", interrupted)
-        assert run("--input", file, "--output", str(out)) == (130, "", "interrupted\n")
+        assert run("--input", file, "--output", str(out)) == (130, "", told)
     assert len(answers(out)) == 2
     assert run("--input", file, "--output", str(out))[0] == 0
     assert len(answers(out)) == 5

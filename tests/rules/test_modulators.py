@@ -162,7 +162,7 @@ def test_certainty_lowers_the_negative_entropy_by_the_logarithm():
     [
         (lambda: PositionCalibration(-1), "pc: lam must be >= 0 and finite, got -1"),
         (lambda: PositionCalibration(alpha=0), "pc: alpha must be > 0 and finite, got 0"),
-        (lambda: Certainty(0), "certainty: sigma must be >= 0.01 and finite, got 0"),
+        (lambda: Certainty(0), "certainty: sigma must be from 0.01 to 1e6, got 0"),
     ],
 )
 def test_a_weight_checks_its_knobs(make, message):

@@ -183,3 +183,15 @@ def test_a_rule_from_parts_prints_as_a_rule_from_text():
     parts = parse("margin | swd(2) | top(3)")
     assert Rule.of(parts) == Rule.parse("margin | swd(2) | top(3)")
     assert Rule.of(parts).select == TopK(3)
+
+
+def test_a_knob_is_never_nan():
+    for text in (
+        "confidence | ar(nan)",
+        "confidence | top(1) | revoke(nan)",
+        "confidence | eb(nan)",
+    ):
+        with pytest.raises(RuleError, match="nan"):
+            Rule.parse(text)
+    with pytest.raises(RuleError, match=r"certainty: sigma must be from 0\.01 to 1e6, got 1e\+300"):
+        Rule.parse("confidence | certainty(1e300) | top(1)")

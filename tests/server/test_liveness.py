@@ -107,6 +107,7 @@ def spins(view, scores):
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("sign", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_a_server_whose_rule_loops_for_ever(sign, tmp_path):
     (tmp_path / "spins.py").write_text(LOOP)

@@ -12,7 +12,7 @@ def numbers(text):
 
 
 def test_requests_rows_forwards_and_tokens_are_counted():
-    with serving("--batch-size", 2) as running, running.http as http:
+    with serving("--batch-size", 4) as running, running.http as http:
         nfe = running.chat(n=2, length=16).json()["usage"]["nfe"]
         running.stream(length=16)
         running.chat(rule="nothing")
@@ -47,9 +47,10 @@ def test_every_metric_is_explained(embedded):
 def test_health_tells_how_many_rows_there_are(embedded):
     with embedded.http as http:
         health = http.get("/health").json()
+    assert health.pop("forwards") == embedded.service.engine.counts.forwards
     assert health == {
         "status": "ok", "model": "embedded", "rows": 0, "waiting": 0,
-        "batch_size": 4, "queue_size": 64,
+        "batch_size": 4, "queue_size": 64, "seconds_since_step": 0.0,
     }  # fmt: skip
 
 

@@ -83,7 +83,6 @@ def refused(response, status=400):
         ({"messages": [{"role": "system", "content": "x"}]}, None, "knows no role system"),
         ({"messages": USER * 300}, "messages", "at most 256 items"),
         ({"messages": [{"role": "user", "content": "\ud800"}]}, "messages", "valid string"),
-        ({"messages": [{"role": "user", "content": "<|mdm_mask|>"}]}, None, "already holds mask"),
         ({"messages": [{"role": "user", "content": " pig" * 200}]}, None, "takes at most 128"),
     ],
     ids=lambda value: str(value)[:60] if isinstance(value, dict) else "",

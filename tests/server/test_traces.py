@@ -144,3 +144,31 @@ def test_a_sheet_does_not_outgrow_its_size():
     sheet.write(b"x" * 10)
     with pytest.raises(TooLong):
         sheet.write(b"y")
+
+
+def test_metrics_can_be_read_while_a_trace_is_written():
+    store = TraceStore()
+    sheet, errors = store.open(), []
+
+    def write():
+        try:
+            for _ in range(20_000):
+                sheet.write(b"x" * 50)
+        except BufferError as error:
+            errors.append(error)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    while writer.is_alive():
+        assert store.size <= 10**6
+    writer.join()
+    assert (errors, store.size) == ([], 10**6)
+
+
+def test_closing_a_trace_does_not_look_at_the_others():
+    store = TraceStore(most_bytes=10**6)
+    names = [whole_sheet(store, 10) for _ in range(1000)]
+    for name in names:
+        store.get(name).size = property()  # nobody may add this up
+    whole_sheet(store, 10)
+    assert store.size == 10_010

@@ -1,7 +1,9 @@
 """The live canvas: what is new is marked, and each frame covers the last."""
 
 import io
+import time
 
+import pytest
 import torch
 
 from tests.checkpoints import make_llada
@@ -32,7 +34,7 @@ class Terminal(io.StringIO):
         return rows
 
 
-def test_each_frame_covers_the_last_and_the_end_wipes_it(tmp_path, monkeypatch):
+def test_each_frame_covers_the_last_and_the_final_canvas_stays(tmp_path, monkeypatch):
     monkeypatch.setenv("COLUMNS", "30")
     monkeypatch.setenv("LINES", "5")
     session = Session(make_llada(tmp_path), rule="confidence | top(7)", length=60)
@@ -55,8 +57,29 @@ def test_each_frame_covers_the_last_and_the_end_wipes_it(tmp_path, monkeypatch):
     assert masks[-1] == 0
     assert "\x1b[1;32m" in screen.getvalue()
     assert "\x1b[2m·" in screen.getvalue()
-    watch.close()
-    assert screen.screen() == [""]
+    assert len("".join(screen.screen())) > 30
+
+
+def test_a_terminal_gets_a_frame_per_step_at_a_readable_speed(tmp_path, monkeypatch):
+    session = Session(make_llada(tmp_path), rule="confidence | top(4)", length=16)
+    request = session.request(session.format(chat=False).of_text("Hello"))
+    clock, waits = [0.0], []
+
+    def sleep(seconds):
+        waits.append(seconds)
+        clock[0] += seconds
+
+    monkeypatch.setattr(time, "sleep", sleep)
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    for screen, speed, expected in (
+        (Terminal(), 8, [0, 0.125, 0.125, 0.125]),
+        (Terminal(), 0, [0, 0, 0, 0]),
+        (io.StringIO(), 8, []),
+    ):
+        clock[0], waits[:] = 100.0, []
+        watch = Watch(session, request, screen, False, speed)
+        list(session.decode([request], on_step=watch))
+        assert waits == pytest.approx(expected)
 
 
 def test_rows_break_at_the_width_and_wide_characters_take_two_columns():

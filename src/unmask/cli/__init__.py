@@ -67,6 +67,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     warnings.showwarning = _show_warning
     if isinstance(sys.stdout, TextIOWrapper):  # "?" for characters that a terminal cannot show
         sys.stdout.reconfigure(errors="replace")
+    if sys.stdout is None and arguments.command != "serve":  # what it prints would be lost
+        print(f"unmask {arguments.command}: stdout is closed; redirect it", file=sys.stderr)
+        return 1
     try:
         import_all(arguments)
         code: int = arguments.run(arguments)
@@ -76,7 +79,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"unmask {arguments.command}: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
+        wipe = "\r\x1b[K" if sys.stderr.isatty() else ""  # a count may stand on this line
+        how = getattr(arguments, "resume", lambda _: "")(arguments)
+        print(f"{wipe}unmask {arguments.command}: interrupted{how}", file=sys.stderr)
         return 130
     except BrokenPipeError:  # the reader closed the pipe, as `| head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -48,7 +48,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     option("--seeds", type=int, default=100, metavar="N", help=seeds)
     colour = "when to use colour (default: auto)"
     option("--colour", choices=("auto", "always", "never"), default="auto", help=colour)
-    command.set_defaults(run=run)
+    command.set_defaults(run=run, resume=resume)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -77,6 +77,11 @@ def run(arguments: argparse.Namespace) -> int:
     _write(table, arguments.output)
     print(f"\n{perf_counter() - begin:.0f} s for {len(table.summaries)} settings.")
     return 0
+
+
+def resume(arguments: argparse.Namespace) -> str:
+    """What is said after 'interrupted'."""
+    return "; nothing is kept: run it again, or a shorter one with --problems 20"
 
 
 def _check_folder(folder: Path) -> None:

@@ -37,6 +37,7 @@ def add_task(command: argparse.ArgumentParser) -> None:
 
 def add_running(group: argparse._ArgumentGroup, cluster: bool = True) -> None:
     """Add options that do not change results; `cluster` adds the one of a Ray cluster."""
+    group.set_defaults(resume=resume)
     option = group.add_argument
     keep = f"store finished examples here and continue from them (default: {STORE})"
     option("--store", type=Path, default=STORE, metavar="FILE", help=keep)
@@ -54,6 +55,11 @@ def add_running(group: argparse._ArgumentGroup, cluster: bool = True) -> None:
             help="run on the Ray cluster at HOST:PORT, or auto for this machine's cluster; without "
             "ADDRESS, on RAY_ADDRESS or a new cluster",
         )  # fmt: skip
+
+
+def resume(arguments: argparse.Namespace) -> str:
+    """What is said after 'interrupted'."""
+    return f"; finished examples are in {arguments.store}: the same command goes on"
 
 
 def options_of(arguments: argparse.Namespace, timed: bool = False) -> RunOptions:

@@ -21,6 +21,7 @@ from unmask.cli.options import (
     refuse,
     shown_count,
 )
+from unmask.decoding.options import Option
 from unmask.embedded import NAME
 from unmask.errors import RequestError
 
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from unmask.text.prompts import PromptFormat
     from unmask.text.session import Session
     from unmask.trace.recording.files import Traces
+
+SPEED = 8  # steps per second that can be read
 
 
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -54,7 +57,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     add_decoding(command.add_argument_group("decoding"))
     _add_prompt(command.add_argument_group("prompt"))
     _add_output(command.add_argument_group("input and output"))
-    command.set_defaults(run=run)
+    command.set_defaults(run=run, resume=resume)
 
 
 def add_model(group: argparse._ArgumentGroup) -> None:
@@ -85,13 +88,24 @@ def _add_prompt(group: argparse._ArgumentGroup) -> None:
     )
     option = group.add_argument
     option("--system", metavar="TEXT", help="system message of the chat")
+    add_control(group)
     option("--infill", action="store_true", help="fill each [MASK], or [MASK*8], in the prompt")
+
+
+def add_control(group: argparse._ArgumentGroup) -> None:
+    """Add the option that trusts the messages of a chat, for `run` and `serve`."""
+    group.add_argument(
+        "--control-tokens", action="store_true",
+        help="let control tokens in messages, such as <|eot_id|>, be tokens (default: text)",
+    )  # fmt: skip
 
 
 def _add_output(group: argparse._ArgumentGroup) -> None:
     option = group.add_argument
     option("--json", action="store_true", help="print JSON")
     option("--watch", action="store_true", help="show the canvas after each step")
+    speed = f"steps per second of --watch in a terminal; 0 does not wait (default: {SPEED})"
+    option("--speed", metavar="N", help=speed)
     trace = "write every step to this file (with --input: folder); see explain, page, replay"
     option("--trace", metavar="FILE", help=trace)
     option("--input", metavar="FILE", help="answer these JSON lines; - reads stdin")
@@ -111,12 +125,20 @@ def run(arguments: argparse.Namespace) -> int:
         device=arguments.device,
         context=arguments.context,
     )
+    session.control_tokens = arguments.control_tokens
     form = session.format(arguments.chat, arguments.system, arguments.infill)
     if text is None:
         _many(session, form, arguments)
     else:
         _one(session, form, text, arguments)
     return 0
+
+
+def resume(arguments: argparse.Namespace) -> str:
+    """What is said after 'interrupted'."""
+    if arguments.output is None:
+        return ""
+    return f"; finished answers are in {arguments.output}: the same command goes on"
 
 
 def _check(arguments: argparse.Namespace) -> None:
@@ -130,6 +152,9 @@ def _check(arguments: argparse.Namespace) -> None:
         ),
         "--output must name a file, so that an interrupted run can continue": (
             str(arguments.output) == "-"
+        ),
+        "--speed is the speed of --watch; give both": (
+            arguments.speed is not None and not arguments.watch
         ),
         "--watch and --json are given; give one of them": (arguments.watch and arguments.json),
         "--infill fills the given masks, so it takes no --length": (
@@ -159,17 +184,23 @@ def _one(session: Session, form: PromptFormat, text: str, arguments: argparse.Na
 
     seed = session.options.seed or 0
     request = session.request(form.of_text(text, seed))
-    watch = Watch(session, request, sys.stdout, has_colour()) if arguments.watch else None
+    watch, speed = None, _speed(arguments.speed)
+    if arguments.watch:
+        watch = Watch(session, request, sys.stdout, has_colour(), speed)
     with _traced(session, [request], arguments) as traces:
         see, keep = together(watch, traces), traces is not None
         _, answer = next(session.decode([request], on_step=see, keep_logits=keep))
-    if watch is not None:
-        watch.close()
     if arguments.json:
         print(json.dumps(_record(session, form, answer, seed), ensure_ascii=False))
     else:
         print(answer.text, flush=True)
         print(_summary(answer), file=sys.stderr)
+
+
+def _speed(text: str | None) -> float:
+    """Frames a second; 0 means that none waits."""
+    number: float = Option("number", "", "", most=1000).parse("--speed", text or str(SPEED))
+    return number
 
 
 def _record(session: Session, form: PromptFormat, answer: Answer, seed: int) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from unmask.cli.options import import_all, read_options, refuse
-from unmask.cli.run import add_decoding, add_model
+from unmask.cli.run import add_control, add_decoding, add_model
 from unmask.embedded import NAME
 from unmask.errors import RequestError
 
@@ -39,6 +39,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     add_model(command.add_argument_group("model"))
     add_decoding(command.add_argument_group("decoding (defaults of a request)"))
     _add_serving(command.add_argument_group("serving"))
+    add_control(command.add_argument_group("prompts"))
     _add_limits(command.add_argument_group("limits of a request"))
     command.set_defaults(run=run)
 
@@ -85,6 +86,11 @@ def run(arguments: argparse.Namespace) -> int:
     """Serve until a signal."""
     key = arguments.api_key or os.environ.get(KEY) or None
     _check(arguments)
+    if key is not None and not (key.isascii() and key.isprintable() and " " not in key):
+        raise RequestError(
+            f"the key in {'--api-key' if arguments.api_key else KEY} has a blank or a character "
+            "that is not ASCII, which clients cannot send in a header; choose another"
+        )
     _require_packages()
     from unmask.server.guard import is_loopback
 
@@ -197,6 +203,7 @@ def served_model(arguments: argparse.Namespace) -> ServedModel:
         device=arguments.device,
         context=arguments.context,
     )
+    session.control_tokens = arguments.control_tokens
     limits = RequestLimits(
         length=arguments.max_length,
         prompt=_max_prompt(arguments.max_prompt, session.context),

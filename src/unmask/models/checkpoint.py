@@ -35,6 +35,9 @@ class Checkpoint:
             where = read_json(index).get("weight_map")
             if not isinstance(where, dict):
                 raise ModelError(f"{index}: the key 'weight_map' is missing")
+            for file in where.values():
+                if not isinstance(file, str) or Path(file).name != file:
+                    raise ModelError(f"{index}: a file is in the folder, got {file!r:.100}")
             for file in sorted(set(where.values())):
                 if not (self.folder / file).is_file():
                     raise ModelError(f"{index} names {file!r}, which is not in {self.folder}")
@@ -65,6 +68,10 @@ class Checkpoint:
                 dtype: torch.dtype = tensors.get_slice(stored)[:1].dtype
         except SafetensorError as error:
             raise ModelError(f"{file}: cannot read {stored!r} ({error}); fetch it again") from None
+        if not dtype.is_floating_point:
+            raise ModelError(
+                f"{file}: {stored!r} holds {dtype}; weights are floating-point numbers"
+            )
         return dtype
 
     def fill(
@@ -168,7 +175,7 @@ def read_json(file: Path) -> dict[str, Any]:
         raise ModelError(f"{file} is missing; give the folder of a released checkpoint")
     try:
         value = json.loads(file.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise ModelError(f"{file} is not JSON: {error}") from None
     if not isinstance(value, dict):
         raise ModelError(f"{file} must hold an object, got {type(value).__name__}")

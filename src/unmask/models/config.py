@@ -6,6 +6,9 @@ from typing import Any
 
 from unmask.errors import ModelError
 
+LARGEST = 1 << 24  # of a size; a vocabulary has fewer tokens
+LAYERS = 1 << 10
+
 
 class Config:
     """The values of a config.json; every error names the file and the key."""
@@ -29,7 +32,7 @@ class Config:
 
     def wrong(self, key: str, value: Any, allowed: str) -> ModelError:
         """The error for a value that is not allowed."""
-        return ModelError(f"{self.file}: {key} must be {allowed}, got {value!r}")
+        return ModelError(f"{self.file}: {key} must be {allowed}, got {_shown(value)}")
 
     def get(self, key: str, default: Any = None) -> Any:
         """A value; the default if it is missing or null."""
@@ -42,11 +45,26 @@ class Config:
             raise ModelError(f"{self.file}: the key {key!r} is missing; {self.family} needs it")
         return self.values[key]
 
-    def whole(self, key: str, default: int | None = None, least: int = 1) -> int:
+    def whole(
+        self, key: str, default: int | None = None, least: int = 1, most: int = LARGEST
+    ) -> int:
         """A whole number; without a default it is required."""
         value = self.need(key) if default is None else self.get(key, default)
         if not isinstance(value, int) or isinstance(value, bool) or value < least:
             raise self.wrong(key, value, f"a whole number >= {least}")
+        if value > most:
+            raise self.wrong(key, value, f"at most {most}")
+        return value
+
+    def layers(self, key: str, default: int | None = None, least: int = 1) -> int:
+        """A number of layers, which is limited more than other numbers."""
+        return self.whole(key, default, least, LAYERS)
+
+    def flag(self, key: str, default: bool) -> bool:
+        """True or false."""
+        value = self.get(key, default)
+        if not isinstance(value, bool):
+            raise self.wrong(key, value, "true or false")
         return value
 
     def number(self, key: str, default: float | None = None) -> float:
@@ -55,9 +73,10 @@ class Config:
         return self.positive(key, value)
 
     def positive(self, key: str, value: Any) -> float:
-        """The value as a float; raises unless it is a number > 0."""
-        if not isinstance(value, int | float) or isinstance(value, bool) or not value > 0:
-            raise self.wrong(key, value, "a number > 0")
+        """The value as a float; raises unless it is a number > 0 that float32 can hold."""
+        right = isinstance(value, int | float) and not isinstance(value, bool)
+        if not right or not 1e-30 <= value <= 1e30:
+            raise self.wrong(key, value, "a number > 0 and finite")
         return float(value)
 
     def refuse(self, **unsupported: Any) -> None:
@@ -110,3 +129,12 @@ class Config:
         if not all(isinstance(i, int) and not isinstance(i, bool) for i in ids):
             raise self.wrong(key, value, "a token id or a list of them")
         return ids
+
+
+def _shown(value: Any) -> str:
+    """A value for a message, in one line of a bearable length."""
+    try:
+        text = repr(value)
+    except ValueError:  # a number with more digits than Python writes
+        text = "a very large number"
+    return text if len(text) <= 100 else f"{text[:100]}..."

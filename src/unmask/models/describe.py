@@ -19,6 +19,7 @@ from unmask.models.families import Family, family_of
 from unmask.models.tokenizer import Tokenizer
 from unmask.models.transformer import Transformer
 
+MOST_EXPERTS = 1 << 16
 _STORED = {"F32": "float32", "BF16": "bfloat16", "F16": "float16", "F64": "float64"}
 
 
@@ -64,6 +65,11 @@ def describe(folder: Path, mask_id: int | None = None, block: int | None = None)
     config = Config(read_json(folder / "config.json"), str(folder / "config.json"))
     family = family_of(config)
     arch = family.read(config)
+    if arch.experts is not None and arch.layers * arch.experts.count > MOST_EXPERTS:
+        raise ModelError(
+            f"{config.file}: {arch.layers} layers of {arch.experts.count} experts; all layers may "
+            f"have at most {MOST_EXPERTS} together"
+        )
     tokenizer = Tokenizer.load(folder)
     if block is not None and block < 1:
         raise ModelError(f"block must be >= 1, got {block}")

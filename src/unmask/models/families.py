@@ -8,7 +8,7 @@ from typing import Any
 
 from unmask.errors import ModelError, UnknownName
 from unmask.models.architecture import Architecture, Experts
-from unmask.models.config import Config
+from unmask.models.config import LAYERS, Config
 
 
 @dataclass(frozen=True)
@@ -50,12 +50,12 @@ def _read_llada(c: Config) -> Architecture:
     c.refuse(alibi=False, attention_layer_norm=False, input_emb_norm=False, scale_logits=False)
     c.refuse(include_bias=False, bias_for_layer_norm=False, block_group_size=1)
     hidden, heads = c.whole("d_model"), c.whole("n_heads")
-    kv_heads = c.whole("n_kv_heads", 1 if c.get("multi_query_attention") else heads)
+    kv_heads = c.whole("n_kv_heads", 1 if c.flag("multi_query_attention", False) else heads)
     _check_heads(c, hidden, heads, kv_heads, ("d_model", "n_heads", "n_kv_heads"))
     return Architecture(
         vocab_size=c.whole("embedding_size" if c.get("embedding_size") else "vocab_size"),
         hidden=hidden,
-        layers=c.whole("n_layers"),
+        layers=c.layers("n_layers"),
         heads=heads,
         kv_heads=kv_heads,
         head_dim=hidden // heads,
@@ -63,9 +63,9 @@ def _read_llada(c: Config) -> Architecture:
         norm_eps=c.number("rms_norm_eps", 1e-5),
         rope_theta=c.rope_theta(10000.0),
         rotary_dim=hidden // heads,
-        rope_in_float32=c.get("rope_full_precision", True),
-        qkv_bias=c.get("include_qkv_bias", False),
-        tied=c.get("weight_tying", True),
+        rope_in_float32=c.flag("rope_full_precision", True),
+        qkv_bias=c.flag("include_qkv_bias", False),
+        tied=c.flag("weight_tying", True),
     )
 
 
@@ -125,14 +125,14 @@ def _read_qwen(c: Config, **more: Any) -> Architecture:
     fields: dict[str, Any] = {
         "vocab_size": c.whole("vocab_size"),
         "hidden": hidden,
-        "layers": c.whole("num_hidden_layers"),
+        "layers": c.layers("num_hidden_layers"),
         "heads": heads,
         "kv_heads": kv_heads,
         "head_dim": head_dim,
         "norm_eps": c.number("rms_norm_eps", 1e-6),
         "rope_theta": c.rope_theta(),
         "rotary_dim": c.rotary_dim(head_dim),
-        "tied": c.get("tie_word_embeddings", False),
+        "tied": c.flag("tie_word_embeddings", False),
     }
     return Architecture(**{**fields, **more})
 
@@ -177,7 +177,7 @@ def _norm_and_mlp_tensors(arch: Architecture, layer: int, theirs: str, shared: s
 
 
 def _read_dream(c: Config) -> Architecture:
-    return _read_qwen(c, qkv_bias=c.get("attention_bias", True), shift=True)
+    return _read_qwen(c, qkv_bias=c.flag("attention_bias", True), shift=True)
 
 
 def _read_sdar(c: Config) -> Architecture:
@@ -188,7 +188,7 @@ def _read_sdar(c: Config) -> Architecture:
 def _read_llada_moe(c: Config) -> Architecture:
     c.refuse(attention_bias=False, clip_qkv=None, moe_router_score_function="softmax")
     c.refuse(router_num_group=None, router_topk_group=None)
-    layers = c.whole("num_hidden_layers")
+    layers = c.layers("num_hidden_layers")
     pattern = c.get("moe_layer_freq", [1] * layers)
     if not isinstance(pattern, list):
         every = c.whole("moe_layer_freq")
@@ -197,25 +197,25 @@ def _read_llada_moe(c: Config) -> Architecture:
         raise c.wrong("moe_layer_freq", pattern, f"one number for each of {layers} layers")
     dense = frozenset(i for i, has in enumerate(pattern[:layers]) if not has)
     experts = Experts(
-        count=c.whole("num_experts"),
+        count=c.whole("num_experts", most=LAYERS),
         top_k=_top_k(c),
         width=c.whole("expert_intermediate_size"),
         shared_width=c.whole("shared_expert_intermediate_size", 0, least=0),
-        bias=c.get("moe_router_enable_expert_bias", False),
+        bias=c.flag("moe_router_enable_expert_bias", False),
         bias_in_weight=True,
     )
     return _read_qwen(
         c,
         mlp=c.whole("dense_intermediate_size") if dense else 0,
         norm_eps=c.number("rms_norm_eps", 1e-5),
-        qk_norm=c.get("qk_layernorm", True),
+        qk_norm=c.flag("qk_layernorm", True),
         experts=experts,
         dense_layers=dense,
     )
 
 
 def _top_k(c: Config) -> int:
-    chosen, count = c.whole("num_experts_per_tok"), c.whole("num_experts")
+    chosen, count = c.whole("num_experts_per_tok"), c.whole("num_experts", most=LAYERS)
     if chosen > count:
         raise c.wrong("num_experts_per_tok", chosen, f"at most num_experts = {count}")
     return chosen
@@ -224,7 +224,7 @@ def _top_k(c: Config) -> int:
 def _read_llada2(c: Config) -> Architecture:
     c.refuse(use_qkv_bias=False, use_bias=False, score_function="sigmoid")
     c.refuse(using_split_qkv_in_self_attention=False, norm_head=False)
-    width, count = c.whole("moe_intermediate_size"), c.whole("num_experts")
+    width, count = c.whole("moe_intermediate_size"), c.whole("num_experts", most=LAYERS)
     groups, top_groups = c.whole("n_group", 1), c.whole("topk_group", 1)
     if count % groups or (groups > 1 and count // groups < 2):
         raise c.wrong("n_group", groups, f"such that {count} experts make groups of two or more")
@@ -237,17 +237,17 @@ def _read_llada2(c: Config) -> Architecture:
         width=width,
         shared_width=width * c.whole("num_shared_experts", 0, least=0),
         scoring="sigmoid",
-        normalise=c.get("norm_topk_prob", True),
+        normalise=c.flag("norm_topk_prob", True),
         scale=c.number("routed_scaling_factor", 1.0),
         groups=groups,
         top_groups=top_groups,
-        bias=c.get("moe_router_enable_expert_bias", True),
+        bias=c.flag("moe_router_enable_expert_bias", True),
     )
     return _read_qwen(
         c,
-        qk_norm=c.get("use_qk_norm", True),
+        qk_norm=c.flag("use_qk_norm", True),
         experts=experts,
-        dense_layers=frozenset(range(c.whole("first_k_dense_replace", 0, least=0))),
+        dense_layers=frozenset(range(c.layers("first_k_dense_replace", 0, least=0))),
         block=c.whole("block_length", 32),
     )
 

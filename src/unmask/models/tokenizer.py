@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tokenizers import AddedToken, Regex, decoders, normalizers, pre_tokenizers
 from tokenizers import Tokenizer as Engine
 from tokenizers.models import BPE
 
-from unmask.errors import ModelError, RequestError, UnmaskError
+from unmask.errors import ModelError, RequestError
 from unmask.models.checkpoint import read_json
+
+if TYPE_CHECKING:
+    from unmask.models.chat_template import ChatTemplate
 
 Message = Mapping[str, str]
 
@@ -41,10 +43,19 @@ class Tokenizer:
         """Read tokenizer.json, or vocab.json and merges.txt."""
         file = folder / "tokenizer_config.json"
         config = read_json(file) if file.is_file() else {}
-        roles = {role: _content(config[role]) for role in _ROLES if config.get(role)}
-        template = _template(folder, config)
-        engine = _engine(folder, config)
-        return cls(engine, roles, template, _skipped(folder, config, roles, engine), str(folder))
+        try:
+            roles = {role: _content(config[role]) for role in _ROLES if config.get(role)}
+            template = _template(folder, config)
+            engine = _engine(folder, config)
+            skipped = _skipped(folder, config, roles, engine)
+        except ModelError:
+            raise
+        except Exception as error:  # a field of another kind than it should have
+            reason = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+            raise ModelError(
+                f"{file} or a file beside it is not a tokenizer's ({reason})"
+            ) from None
+        return cls(engine, roles, template, skipped, str(folder))
 
     @classmethod
     def of_transformers(cls, tokenizer: Any) -> Tokenizer:
@@ -72,6 +83,39 @@ class Tokenizer:
         """Text to token ids; special tokens in the text are recognised, and none are added."""
         ids: list[int] = self.engine.encode(text, add_special_tokens=False).ids
         return ids
+
+    @cached_property
+    def control_ids(self) -> frozenset[int]:
+        """Special tokens, and other added tokens that are written like a marker, `<think>`."""
+        added = self.engine.get_added_tokens_decoder()
+        return frozenset(number for number, token in added.items() if _is_control(token))
+
+    def control_tokens(self, text: str) -> list[tuple[int, int, int]]:
+        """The control tokens in a text: their ids, and where each begins and ends."""
+        encoding = self.engine.encode(text, add_special_tokens=False)
+        spans = zip(encoding.ids, encoding.offsets, strict=True)
+        unknown = self.token_id("unk_token")  # also stands for words that nobody knows
+        return [
+            (token, *span)
+            for token, span in spans
+            if token in self.control_ids
+            and (token != unknown or text[slice(*span)] == self.roles["unk_token"])
+        ]
+
+    def encode_plain(self, text: str) -> list[int]:
+        """Text to token ids; control tokens in the text are encoded as any other text."""
+        ids: list[int] = self._plain_engine.encode(text, add_special_tokens=False).ids
+        return ids
+
+    @cached_property
+    def _plain_engine(self) -> Engine:
+        engine = Engine.from_str(self.engine.to_str())
+        for token in engine.get_added_tokens_decoder().values():
+            if _is_control(token) and not token.special:  # only special tokens can be left alone
+                token.special = True
+                engine.add_special_tokens([token])
+        engine.encode_special_tokens = True
+        return engine
 
     def decode(self, ids: Sequence[int], skip_special: bool = False) -> str:
         """Token ids to text; ids without a token (padding rows of the embedding) are left out."""
@@ -118,33 +162,17 @@ class Tokenizer:
             if not {"role", "content"} <= set(message):
                 raise RequestError(f"a message needs 'role' and 'content', got {dict(message)}")
         words = {"messages": list(messages), "add_generation_prompt": add_generation_prompt}
-        try:
-            text: str = self._compiled.render(**words, **self.roles)
-        except UnmaskError:
-            raise
-        except Exception as error:  # a template may raise anything
-            raise RequestError(f"the chat template fails on these messages: {error}") from None
-        return text
+        return self._compiled.render(**words, **self.roles)
 
     def encode_chat(self, messages: Sequence[Message]) -> list[int]:
         """A chat as token ids, up to the point where the answer begins."""
         return self.encode(self.render(messages))
 
     @cached_property
-    def _compiled(self) -> Any:
-        from jinja2.exceptions import TemplateError
-        from jinja2.sandbox import ImmutableSandboxedEnvironment
+    def _compiled(self) -> ChatTemplate:
+        from unmask.models.chat_template import ChatTemplate
 
-        def fail(message: str) -> None:
-            raise RequestError(f"the chat template rejects the messages: {message}")
-
-        environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True)
-        environment.globals["raise_exception"] = fail
-        environment.filters["tojson"] = lambda x, **k: json.dumps(x, ensure_ascii=False, **k)
-        try:
-            return environment.from_string(self.template or "")
-        except TemplateError as error:
-            raise ModelError(f"{self.folder}: broken chat template: {error}") from None
+        return ChatTemplate(self.template or "", self.folder)
 
 
 def _engine(folder: Path, config: dict[str, Any]) -> Engine:
@@ -218,7 +246,14 @@ def _template(folder: Path, config: dict[str, Any]) -> str | None:
     template = config.get("chat_template")
     if isinstance(template, list):  # several, each with a name
         template = next((t["template"] for t in template if t.get("name") == "default"), None)
+    if template is not None and not isinstance(template, str):
+        raise ModelError(f"{folder}: chat_template must be a text, got {type(template).__name__}")
     return template
+
+
+def _is_control(token: AddedToken) -> bool:
+    text: str = token.content.strip()
+    return bool(text) and (token.special or not (text[0].isalnum() or text[-1].isalnum()))
 
 
 def _content(token: Any) -> str:

@@ -109,8 +109,8 @@ class Certainty:
 
     def __post_init__(self) -> None:
         require(
-            0.01 <= self.sigma < inf,
-            f"certainty: sigma must be >= 0.01 and finite, got {self.sigma}",
+            0.01 <= self.sigma <= 1e6,  # wider than any canvas; its square stays finite
+            f"certainty: sigma must be from 0.01 to 1e6, got {self.sigma:g}",
         )
 
     def describe(self) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, is_dataclass
 from functools import cache, cached_property
 from importlib import import_module
 from importlib.metadata import entry_points
+from math import isnan
 from operator import attrgetter
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints, overload
 
@@ -88,6 +89,8 @@ class Kind:
         for argument in self.arguments:
             if argument.default is MISSING and argument.name not in knobs:
                 raise RuleError(f"{self.name}: {argument.name} must be given: {self.usage}")
+            if isinstance(value := knobs.get(argument.name), float) and isnan(value):
+                raise RuleError(f"{self.name}: {argument.name} must be a number, got nan")
         if is_dataclass(self.target):
             return self.target(**knobs)
         if not self.arguments:

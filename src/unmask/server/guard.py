@@ -7,6 +7,8 @@ import hmac
 from collections.abc import Collection
 from hashlib import sha256
 from ipaddress import ip_address, ip_network
+from math import ceil
+from time import monotonic
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -44,6 +46,34 @@ def client_of(scope: Scope) -> str | None:
     return str(ip_network((address, 64), strict=False)) if address.version == 6 else str(address)
 
 
+class Pace:
+    """Lets each client send `rate` requests a second without a key; `burst` may come at once.
+
+    A client that sends more waits, so that nobody takes the server's time by polling; one that
+    would wait too long is refused.
+    """
+
+    longest, kept = 2.0, 10_000  # seconds of waiting; clients that are remembered
+
+    def __init__(self, rate: float = 20.0, burst: int = 40) -> None:
+        self.rate, self.burst = rate, burst
+        self._due: dict[str | None, float] = {}  # when a client's requests would be used up
+
+    async def wait(self, client: str | None) -> None:
+        """Wait for the client's turn; raises if it is too far away."""
+        now = monotonic()
+        if len(self._due) >= self.kept:
+            self._due = {each: due for each, due in self._due.items() if due > now}
+        due = max(now, self._due.get(client, now))
+        delay = due - now - self.burst / self.rate
+        if delay > self.longest:
+            message = f"more than {self.rate:g} requests a second without a key; send fewer"
+            raise ApiError(429, message, code="too_many_requests", retry_after=ceil(delay))
+        self._due[client] = due + 1 / self.rate
+        if delay > 0:
+            await asyncio.sleep(delay)
+
+
 class Guard:
     """ASGI middleware that checks the Host header and the API key, and limits the body.
 
@@ -57,6 +87,7 @@ class Guard:
         self.app, self.limits = app, limits
         self._key = None if key is None else sha256(key.encode()).digest()
         self._hosts = None if hosts is None else {host.lower() for host in hosts}
+        self._pace = Pace()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -64,8 +95,7 @@ class Guard:
             return
         try:
             headers = Headers(scope=scope)
-            self._check_host(headers.get("host", ""))
-            self._check_key(scope["path"], headers.get("authorization", ""))
+            await self._check_access(scope, headers)
             body = await self._body(headers, receive)
         except ApiError as error:
             error.headers["Connection"] = "close"  # the rest of the body is not read
@@ -75,6 +105,19 @@ class Guard:
             return
         await self.app(scope, _replayed(body, receive), send)
 
+    async def _check_access(self, scope: Scope, headers: Headers) -> None:
+        """Check the host and the key; what is open to everybody, or refused, is paced."""
+        refusal = None
+        try:
+            self._check_host(headers.get("host", ""))
+            self._check_key(scope["path"], headers.get("authorization", ""))
+        except ApiError as error:
+            refusal = error
+        if refusal is not None or _is_open(scope["path"]):
+            await self._pace.wait(client_of(scope))
+        if refusal is not None:
+            raise refusal
+
     def _check_host(self, host: str) -> None:
         name, _, _ = host.rpartition(":") if host.rfind(":") > host.rfind("]") else (host, "", "")
         name = name.lower()
@@ -83,7 +126,7 @@ class Guard:
             raise ApiError(421, message, code="wrong_host")
 
     def _check_key(self, path: str, authorization: str) -> None:
-        if self._key is None or path in OPEN or path.startswith(OPEN[-1]):
+        if self._key is None or _is_open(path):
             return
         kind, _, key = authorization.partition(" ")
         digest = sha256(key.strip().encode("latin-1", "replace")).digest()
@@ -105,6 +148,10 @@ class Guard:
         except asyncio.TimeoutError:
             seconds = self.limits.seconds
             raise ApiError(408, f"the body did not arrive within {seconds:g} s") from None
+
+
+def _is_open(path: str) -> bool:
+    return path in OPEN or path.startswith(OPEN[-1])
 
 
 async def _read(receive: Receive, most: int, too_large: ApiError) -> bytes | None:

@@ -126,7 +126,8 @@ def _prompts(served: ServedModel, body: ChatRequest | CompletionRequest) -> list
             raise ApiError(400, message, param="messages")
         messages = tuple(message.plain() for message in body.messages)
         served.limits.check_bytes(sum(_bytes(each["content"]) for each in messages), infill)
-        return [Prompt(messages=messages, infill=infill)]
+        control = served.session.control_tokens
+        return [Prompt(messages=messages, infill=infill, control=control)]
     texts = [body.prompt] if isinstance(body.prompt, str) else body.prompt
     for text in texts:
         served.limits.check_bytes(_bytes(text), infill)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import sys
 from collections.abc import Callable
 from types import FrameType
 
@@ -10,8 +11,11 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from unmask.errors import RequestError
+from unmask.server.connections import MOST_HEADER, LimitedConnection
+from unmask.server.loop_share import LoopShare
 from unmask.server.service import Service
 
+SWITCH = 0.0005  # seconds that the engine waits for the interpreter while the event loop is busy
 SEND_SECONDS = 10  # for responses that are still being sent when all rows have ended
 
 
@@ -35,6 +39,8 @@ class Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
+        sys.setswitchinterval(SWITCH)
+        LoopShare(self.service.engine).start()
         self.ready()
 
     async def on_tick(self, counter: int) -> bool:
@@ -76,7 +82,9 @@ def server_of(
         lifespan="off",
         server_header=False,
         backlog=1024,
-        limit_concurrency=1000,
+        http=LimitedConnection,
+        ws="none",
+        h11_max_incomplete_event_size=MOST_HEADER,
         timeout_graceful_shutdown=SEND_SECONDS,
     )
     return Server(config, service, grace, ready)

@@ -43,17 +43,21 @@ class TraceBuffer(BytesIO):
     def __init__(self, name: str, most: int) -> None:
         super().__init__()
         self.name, self.most = name, most
+        self.size = 0  # bytes; another thread may not ask the buffer itself while it is written
         self.edition = 0  # goes up when a row starts again and its trace is written again
         self.whole = self.gone = False
 
     def write(self, data: bytes) -> int:  # type: ignore[override]
         if self.tell() + len(data) > self.most:
             raise TooLong
-        return super().write(data)
+        written = super().write(data)
+        self.size += written
+        return written
 
     def begin_again(self) -> None:
         """Discard the bytes; readers of the old trace end early."""
         self.edition += 1
+        self.size = 0
         self.seek(0)
         self.truncate(0)
 
@@ -92,44 +96,47 @@ class TraceStore:
 
     def __init__(self, most_bytes: int = 2**26, most_bytes_each: int = 2**24) -> None:
         self.most_bytes, self.most_bytes_each = most_bytes, most_bytes_each
-        self._kept: OrderedDict[str, TraceBuffer] = OrderedDict()
+        self._growing: dict[str, TraceBuffer] = {}
+        self._whole: OrderedDict[str, TraceBuffer] = OrderedDict()
+        self._whole_bytes = 0
         self._lock = RLock()
-
-    @property
-    def size(self) -> int:
-        """Bytes of all kept traces."""
-        with self._lock:
-            return sum(len(buffer.getbuffer()) for buffer in self._kept.values())
 
     def open(self) -> TraceBuffer:
         """An empty trace with a new name."""
         buffer = TraceBuffer(secrets.token_urlsafe(16), self.most_bytes_each)
         with self._lock:
-            self._kept[buffer.name] = buffer
+            self._growing[buffer.name] = buffer
         return buffer
+
+    @property
+    def size(self) -> int:
+        """Bytes of all kept traces; the growing ones are few."""
+        with self._lock:
+            return self._whole_bytes + sum(each.size for each in self._growing.values())
 
     def close(self, buffer: TraceBuffer) -> None:
         """Keep a whole trace and make room for it; drop one that is not whole."""
         with self._lock:
+            self._growing.pop(buffer.name, None)
             if not buffer.whole:
                 buffer.gone = True
                 buffer.begin_again()
-                self._kept.pop(buffer.name, None)
                 return
-            size = self.size
-            for old in [buffer for buffer in self._kept.values() if buffer.whole]:
-                if size <= self.most_bytes:
-                    return
-                size -= len(old.getbuffer())
-                del self._kept[old.name]
+            self._whole[buffer.name] = buffer
+            self._whole_bytes += buffer.size
+            spare = self.size - self.most_bytes
+            while spare > 0 and self._whole:
+                _, oldest = self._whole.popitem(last=False)
+                self._whole_bytes -= oldest.size
+                spare -= oldest.size
 
     def get(self, name: str) -> TraceBuffer | None:
         """The trace of that name, if it is still kept."""
         with self._lock:
-            buffer = self._kept.get(name)
-            if buffer is not None:
-                self._kept.move_to_end(name)
-            return buffer
+            if name in self._whole:
+                self._whole.move_to_end(name)
+                return self._whole[name]
+            return self._growing.get(name)
 
 
 class RowTrace:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,7 @@ from unmask.errors import RequestError, RuleError
 from unmask.models.fingerprint import sha_of
 from unmask.rules.spelling import for_file, from_file
 from unmask.text.prompts import Prompt, PromptFormat
+from unmask.trace.recording.files import hold
 
 _KINDS = ("prompt", "messages", "canvas")
 _BEGINNING = b'{"id": '  # how every answer line begins
@@ -100,6 +102,8 @@ class AnswerFile:
         self.file = file
         self.settings = settings
         self.answered: dict[int | str, str] = {}  # id -> sha of the prompt
+        if file.exists() and not file.is_file() and not file.is_dir():
+            raise RequestError(f"{file} is a device or a pipe; give a file as --output")
         try:
             raw = file.read_bytes() if file.exists() else b""
         except OSError as error:
@@ -109,7 +113,7 @@ class AnswerFile:
             self._take(line, number)
         if torn and torn[: len(_BEGINNING)] != _BEGINNING[: len(torn)]:
             raise self._foreign(raw.count(b"\n") + 1)
-        self._kept = len(whole) + len(newline)
+        self._size, self._kept = len(raw), len(whole) + len(newline)
 
     def _take(self, raw: bytes, number: int) -> None:
         try:
@@ -131,11 +135,18 @@ class AnswerFile:
         )
 
     def open(self) -> BinaryIO:
-        """Open the file for appending, without a line that was cut short."""
+        """Open the file for appending, without a line that was cut short; one run at a time."""
         try:
             self.file.parent.mkdir(parents=True, exist_ok=True)
             stream = self.file.open("ab", buffering=0)
-            stream.truncate(self._kept)
+            try:
+                hold(stream, self.file, "--output")
+                if os.fstat(stream.fileno()).st_size != self._size:
+                    raise RequestError(f"another run has just written {self.file}; start again")
+                stream.truncate(self._kept)
+            except BaseException:
+                stream.close()
+                raise
         except OSError as error:
             raise _unusable(self.file, error) from None
         return stream

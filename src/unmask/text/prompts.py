@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from unmask.decoding.options import MOST
 from unmask.decoding.request import Request, infill_request, prompt_request
@@ -12,50 +12,66 @@ from unmask.decoding.resolve import Resolved
 from unmask.errors import RequestError
 from unmask.models.denoiser import ModelSpec
 from unmask.models.tokenizer import Message, Tokenizer
+from unmask.text.quoting import Quotes, check_whole
 
 _PLACEHOLDER = re.compile(r"\[MASK(?:\*(\d+))?\]")
 
 
 @dataclass(frozen=True)
 class Prompt:
-    """A text or a chat. It is continued, or with `infill` its masks are filled."""
+    """A text or a chat. It is continued, or with `infill` its masks are filled.
+
+    Control tokens in the messages, such as `<|eot_id|>`, are text, unless `control` allows them. In
+    a text without messages they are always themselves.
+    """
 
     text: str = ""
     messages: tuple[Message, ...] = ()  # if there are any, the text is what they render to
     infill: bool = False
     seed: int = 0
+    control: bool = False
 
     def __post_init__(self) -> None:
-        texts = [str(turn.get("content") or "") for turn in self.messages] or [self.text]
+        turns = [turn for turn in self.messages if turn.get("role") != "system"] or self.messages
+        texts = [str(turn.get("content") or "") for turn in turns] or [self.text]
         if not any(map(str.strip, texts)):
             raise RequestError("the prompt is empty; give a text of at least one word")
 
     def render(self, tokenizer: Tokenizer) -> RenderedPrompt:
         """The text that the model sees; a chat goes through the chat template."""
-        text = tokenizer.render(self.messages) if self.messages else self.text
-        return RenderedPrompt(text, self.infill, self.seed)
+        if not self.messages:
+            return RenderedPrompt(self.text, self.infill, self.seed)
+        quotes = Quotes()
+        messages = self.messages if self.control else quotes.hide(tokenizer, self.messages)
+        return RenderedPrompt(tokenizer.render(messages), self.infill, self.seed, quotes)
 
 
 @dataclass(frozen=True)
 class RenderedPrompt:
     """The text that the model sees, with masks still written as `[MASK]`."""
 
-    text: str
+    marked: str  # control tokens that are text are marks of `quotes`
     infill: bool
     seed: int
+    quotes: Quotes = field(default_factory=Quotes)
+
+    @property
+    def text(self) -> str:
+        return self.quotes.restore(self.marked)
 
     def request(self, tokenizer: Tokenizer, spec: ModelSpec, resolved: Resolved) -> Request:
         """The canvas to decode, checked."""
         if self.infill:
-            canvas = encode_masks(tokenizer, self.text, spec.mask_id)
+            canvas = encode_masks(tokenizer, self.marked, spec.mask_id, self.quotes)
             return infill_request(spec, canvas, resolved.settings, self.seed)
-        ids = _encode(tokenizer, self.text)
+        ids = _encode(tokenizer, self.marked, self.quotes)
         return prompt_request(spec, ids, resolved.length, resolved.settings, self.seed)
 
     def unknown_words(self, tokenizer: Tokenizer) -> list[str]:
         """Words that the model's vocabulary does not have."""
-        parts = _PLACEHOLDER.split(self.text)[::2] if self.infill else [self.text]
-        return list(dict.fromkeys(word for part in parts for word in tokenizer.unknown(part)))
+        parts = _PLACEHOLDER.split(self.marked)[::2] if self.infill else [self.marked]
+        texts = [self.quotes.restore(part) for part in parts]
+        return list(dict.fromkeys(word for text in texts for word in tokenizer.unknown(text)))
 
     @property
     def holds_masks(self) -> bool:
@@ -77,12 +93,14 @@ class PromptFormat:
         has_template: whether the tokenizer has a chat template.
         infill: fill the masks of the text instead of continuing it.
         system: the first message of a chat that has no system message.
+        control: let control tokens in messages be tokens.
     """
 
     chat: bool | None = None
     has_template: bool = False
     infill: bool = False
     system: str | None = None
+    control: bool = False
 
     def __post_init__(self) -> None:
         if self.system is not None and not self.in_chat(self.infill):
@@ -97,12 +115,14 @@ class PromptFormat:
         fill = self.infill if infill is None else infill
         if self.in_chat(fill):
             message = {"role": "user", "content": text}
-            return Prompt(messages=self._with_system([message]), infill=fill, seed=seed)
+            chat = self._with_system([message])
+            return Prompt(messages=chat, infill=fill, seed=seed, control=self.control)
         return Prompt(text, infill=fill, seed=seed)
 
     def of_messages(self, messages: Sequence[Message], seed: int = 0) -> Prompt:
         """A whole chat."""
-        return Prompt(messages=self._with_system(messages), infill=self.infill, seed=seed)
+        chat = self._with_system(messages)
+        return Prompt(messages=chat, infill=self.infill, seed=seed, control=self.control)
 
     def _with_system(self, messages: Sequence[Message]) -> tuple[Message, ...]:
         if self.system is None or messages[0].get("role") == "system":
@@ -110,16 +130,20 @@ class PromptFormat:
         return ({"role": "system", "content": self.system}, *messages)
 
 
-def encode_masks(tokenizer: Tokenizer, text: str, mask_id: int) -> list[int]:
+def encode_masks(
+    tokenizer: Tokenizer, text: str, mask_id: int, quotes: Quotes | None = None
+) -> list[int]:
     """Token ids of a text in which `[MASK]` is one mask and `[MASK*8]` is eight.
 
-    The mask token's own text, such as `<|mdm_mask|>`, is a mask as well.
+    The mask token's own text, such as `<|mdm_mask|>`, is a mask as well, except in `quotes`.
     """
+    quotes = quotes or Quotes()
     ids, end = [], 0
     for match in _PLACEHOLDER.finditer(text):
-        ids += _encode(tokenizer, text[end : match.start()]) + [mask_id] * _masks_of(match)
+        before = _encode(tokenizer, text[end : match.start()], quotes)
+        ids += before + [mask_id] * _masks_of(match)
         end = match.end()
-    ids += _encode(tokenizer, text[end:])
+    ids += _encode(tokenizer, text[end:], quotes)
     if mask_id not in ids:
         raise RequestError("the text holds no [MASK] to fill; write [MASK], or [MASK*8] for eight")
     return ids
@@ -136,12 +160,6 @@ def _shortened(text: str) -> str:
     return text if len(text) <= 40 else f"{text[:30]}...{text[-7:]}"
 
 
-def _encode(tokenizer: Tokenizer, text: str) -> list[int]:
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise RequestError(
-            f"the text holds half a character, {text[error.start]!a}, at place {error.start}; "
-            "give it in UTF-8"
-        ) from None
-    return tokenizer.encode(text)
+def _encode(tokenizer: Tokenizer, text: str, quotes: Quotes) -> list[int]:
+    check_whole(text)
+    return quotes.encode(tokenizer, text)

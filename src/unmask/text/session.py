@@ -56,6 +56,8 @@ class Session:
     """A model with its tokenizer: text in, text out.
 
     The weights of a checkpoint are loaded when they are first needed; options are checked before.
+    Set `control_tokens` to let control tokens in the messages of a chat, such as `<|eot_id|>`, be
+    tokens; otherwise they are text.
 
     Args:
         model: a checkpoint folder, a hub id, a model in memory (what `unmask.load` returns, a
@@ -95,6 +97,8 @@ class Session:
             self.name, self.device = self.spec.name, self._in_memory.device
         self.context = context or self.context
         self._check(self.options)
+
+    control_tokens: bool = False
 
     # Text in, text out.
 
@@ -237,7 +241,8 @@ class Session:
         self, chat: bool | None = None, system: str | None = None, infill: bool = False
     ) -> PromptFormat:
         """How texts become prompts of this model."""
-        return PromptFormat(chat, self.tokenizer.template is not None, infill, system)
+        has_template = self.tokenizer.template is not None
+        return PromptFormat(chat, has_template, infill, system, self.control_tokens)
 
     def resolve(
         self,

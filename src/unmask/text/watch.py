@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 import unicodedata
 from collections.abc import Iterator
 from itertools import groupby
@@ -20,9 +21,14 @@ NEW, HOLE, OLD = ("bold", "green"), ("dim",), ()
 
 
 class Watch:
-    """Draws every step: in place in a terminal, as a new line elsewhere."""
+    """Draws every step: in place in a terminal, as a new line elsewhere.
 
-    def __init__(self, session: Session, request: Request, out: TextIO, colour: bool) -> None:
+    A terminal gets at most `speed` frames a second, so that each can be read; 0 never waits.
+    """
+
+    def __init__(
+        self, session: Session, request: Request, out: TextIO, colour: bool, speed: float = 0.0
+    ) -> None:
         self.tokenizer = session.tokenizer
         self.spec = spec = session.spec
         self.out = out
@@ -31,6 +37,8 @@ class Watch:
         self._first = 0 if request.length is None else _first_mask(request.canvas, spec.mask_id)
         self._last = request.canvas[self._first :]
         self._drawn = 0  # rows on the screen
+        self._pause = 1 / speed if speed else 0.0
+        self._next = 0.0  # when the next frame may be drawn
 
     def __call__(self, step: Step) -> None:
         """Draw the canvas after a step; the batch has one row."""
@@ -40,15 +48,15 @@ class Watch:
         self._last = tokens
         head = f"{int(step.forward[0]) + 1:3} {f'+{committed}':>4}  "
         if self.live:
+            self._wait()
             self._redraw(head, runs)
         else:
             text = "".join(self.paint(text, *styles) for text, styles in runs)
             self._put(head + text.replace("\n", "⏎") + "\n")
 
-    def close(self) -> None:
-        """Erase the last frame, so that the finished text replaces it."""
-        if self.live:
-            self._put(self._wiped())
+    def _wait(self) -> None:
+        time.sleep(max(0.0, self._next - time.monotonic()))
+        self._next = time.monotonic() + self._pause
 
     def _runs(self, tokens: Tensor) -> Iterator[Run]:
         """Neighbours of one kind, decoded together: a character may span several tokens."""

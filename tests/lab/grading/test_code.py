@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unmask.lab.grading import daedal_code
+from unmask.lab.grading import code, daedal_code
 from unmask.lab.grading.code import (
     completion,
     defined,
@@ -144,3 +144,29 @@ def test_daedal_drops_functions_without_a_return_from_humaneval_only():
 def test_daedal_takes_the_longest_run_of_a_hundred_lines():
     assert daedal_code.longest_run("a (\nx = 1\n\ny = 2\nno no\nz = 3") == "x = 1\n\ny = 2"
     assert len(daedal_code.longest_run("x = 1\n" * 200).splitlines()) == 100
+
+
+def test_a_chain_of_many_elifs_is_read_like_any_other_code():
+    chain = "".join(f"elif A == {n}:\n    B = {n}\n" for n in range(1, 400))
+    text = f"```python\nA = 7\nif A == 0:\n    B = 0\n{chain}\ndef f():\n    return B\n```"
+    assert ran(solution(text, ["f"]), "f()") == 7
+    branches = "".join(f"    elif x == {n}:\n        return {n}\n" for n in range(1, 400))
+    text = f"```python\ndef f(x):\n    if x == 0:\n        return 0\n{branches}\n```"
+    assert ran(solution(text, ["f"]), "f(399)") == 399
+
+
+def test_a_long_text_after_the_code_costs_no_parse_for_each_of_its_lines(monkeypatch):
+    tries = []
+    attempted = code._attempted
+    monkeypatch.setattr(code, "_attempted", lambda text: tries.append(1) or attempted(text))
+    prose = "\n".join(f"This is sentence {n} of many." for n in range(3000))
+    assert parseable(f"{RIGHT}\n{prose}") == RIGHT
+    assert len(tries) < 5
+
+
+def test_code_that_takes_too_long_to_read_is_given_up(monkeypatch):
+    monkeypatch.setattr(code, "LIMIT", 0.05)
+    with pytest.raises(TimeoutError, match=r"more than 0\.05 s to read"):
+        parseable("@a\n" * 20_000)
+    with pytest.raises(TimeoutError, match=r"more than 0\.05 s to read"):
+        daedal_code.longest_run(("x = (" * 50 + "\n") * 100)

@@ -71,7 +71,8 @@ def test_an_interrupted_sweep_goes_on_here_and_again_on_the_cluster(address, cal
     wait_for(lambda: finished(file) >= 5)
     sweep.send_signal(signal.SIGINT)
     code, _, told = done(sweep, 60)
-    assert (code, told.splitlines()) == (130, ["interrupted"])
+    how = f"unmask sweep: interrupted; finished examples are in {file}: the same command goes on"
+    assert (code, told.splitlines()) == (130, [how])
     kept = finished(file)
     assert 5 <= kept < EXAMPLES
     (plain, weighted) = works(length=24, limit=EXAMPLES)

@@ -129,6 +129,27 @@ def solve(n):
 """,
         ("wrong", "crashed"),
     ),
+    Hostile(
+        "a signal by fcntl, and other priorities",
+        """
+import fcntl, os
+def refused(call, *arguments):
+    try:
+        call(*arguments)
+    except OSError:
+        return 1
+    return 0
+def solve(n):
+    reading, writing = os.pipe()
+    done = [refused(fcntl.fcntl, reading, command, os.getppid()) for command in (8, 10, 15)]
+    done.append(refused(os.setpriority, os.PRIO_PROCESS, os.getppid(), 19))
+    done.append(refused(os.setpriority, os.PRIO_USER, 0, 19))
+    done.append(refused(os.sched_setaffinity, os.getppid(), {0}))
+    done.append(refused(os.sched_setscheduler, 0, os.SCHED_IDLE, os.sched_param(0)))
+    return n + 1 if all(done) else done
+""",
+        PASSED,
+    ),
 ]
 
 RESOURCES = [

@@ -205,3 +205,10 @@ def test_random_numbers_are_the_same_in_every_run():
 
 def test_a_function_may_have_the_name_of_a_builtin():
     assert passes("def sum(a, b): return a * b", "assert sum(2, 5) == 10", "sum")
+
+
+def test_a_number_with_more_digits_than_python_writes_does_not_end_the_judge():
+    for tests in ("assert False, 10**5000", "raise KeyError(10**5000)", "f(10**5000)"):
+        reason, detail, _ = verdict("def f(x): raise ValueError(x)", tests)
+        assert reason in ("wrong", "error")
+        assert detail

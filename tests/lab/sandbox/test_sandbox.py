@@ -273,3 +273,21 @@ def test_the_clock_ends_a_program_that_only_sleeps(backend):
     sandbox = sandbox_or_skip(backend, replace(QUICK, wall=1))
     verdict = judged(sandbox, "import time\ndef solve(n): time.sleep(8)", "solve(1)")
     assert (verdict.reason, verdict.detail) == ("timeout", "more than 1 s")
+
+
+def test_a_program_without_a_verdict_does_not_stop_the_others(monkeypatch):
+    def judge(_, program):
+        if program.code == "broken":
+            raise SandboxError("no verdict after 60 s")
+        return program.code
+
+    monkeypatch.setattr(Sandbox, "judge", judge)
+    sandbox = object.__new__(Sandbox)
+    verdicts = []
+    codes = ["a", "broken", "b", "c", "d", "e"]
+    with pytest.raises(SandboxError, match="no verdict after 60 s"):
+        verdicts.extend(sandbox.judge_many([Program(c, "", ()) for c in codes], workers=1))
+    assert sorted(verdicts) == [(0, "a"), (2, "b"), (3, "c"), (4, "d"), (5, "e")]
+    endless = (Program("broken", "", ()) for _ in range(10**9))
+    with pytest.raises(SandboxError):
+        list(sandbox.judge_many(endless, workers=1))

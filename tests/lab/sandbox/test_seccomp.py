@@ -19,10 +19,12 @@ HEADERS = {
 REFUSAL = ERROR | errno.EPERM
 
 
-def answer(machine: str, number: int, argument: int = 0, audit: int | None = None) -> int:
+def answer(
+    machine: str, number: int, argument: int = 0, audit: int | None = None, second: int = 0
+) -> int:
     """What the filter of a machine says to one call."""
     audit = MACHINES[machine][1] if audit is None else audit
-    seen = struct.pack("IIQQ", number, audit, 0, argument)
+    seen = struct.pack("IIQQQ", number, audit, 0, argument, second)
     steps = list(struct.iter_unpack("HBBI", refusals(machine)))
     place = held = 0
     while True:
@@ -73,6 +75,17 @@ def test_limits_are_set_for_oneself_alone(machine):
     prlimit = seccomp.PRLIMIT[MACHINES[machine][0]]
     assert answer(machine, prlimit, 0) == ALLOW
     assert answer(machine, prlimit, 4711) == REFUSAL
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_no_command_makes_the_kernel_signal_another_process(machine):
+    fcntl, ioctl = (numbers[MACHINES[machine][0]] for numbers in (seccomp.FCNTL, seccomp.IOCTL))
+    for command in range(40):  # F_SETOWN, F_SETSIG and F_SETOWN_EX
+        expected = REFUSAL if command in (8, 10, 15) else ALLOW
+        assert answer(machine, fcntl, 3, second=command) == expected, command
+    assert answer(machine, fcntl, 3, second=8 | 1 << 32) == REFUSAL  # the kernel reads 32 bits
+    assert answer(machine, ioctl, 3, second=0x5401) == ALLOW  # TCGETS
+    assert answer(machine, ioctl, 3, second=0x8901) == REFUSAL  # FIOSETOWN
 
 
 def test_other_conventions_end_the_process():

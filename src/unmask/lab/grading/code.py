@@ -7,9 +7,11 @@ import builtins
 import re
 import sys
 import textwrap
+import time
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
+LIMIT = 5.0  # seconds of processor time to find the code in one answer
 _FENCE = re.compile(r"```[^\n`]*\n(.*?)(?:```|\Z)", re.DOTALL)
 _BLOCK = re.compile(r"\[BEGIN\](.*?)(?:\[DONE\]|\Z)", re.DOTALL)
 _BEGINNING = re.compile(
@@ -56,12 +58,31 @@ def extracted(text: str) -> str:
 
 
 def parseable(code: str) -> str:
-    """The longest beginning of the lines that parses as Python."""
-    lines = code.splitlines()
-    for end in range(len(lines), 0, -1):
-        if parsed(prefix := "\n".join(lines[:end])) is not None:
+    """The longest beginning of the lines that parses as Python.
+
+    Raises TimeoutError after `LIMIT` seconds of this thread's processor time.
+    """
+    lines, end = code.splitlines(), len(code.splitlines())
+    late = deadline()
+    while end > 0:
+        prefix = "\n".join(lines[:end])
+        tree, wrong_line = _attempted(prefix)
+        if tree is not None:
             return prefix
+        late()
+        end = min(end - 1, wrong_line)  # no beginning that goes beyond that line parses
     return ""
+
+
+def deadline() -> Callable[[], None]:
+    """A function that raises TimeoutError once `LIMIT` seconds of processor time have passed."""
+    end = time.thread_time() + LIMIT
+
+    def check() -> None:
+        if time.thread_time() > end:
+            raise TimeoutError(f"the code takes more than {LIMIT} s to read")
+
+    return check
 
 
 def kept(code: str, entries: Iterable[str]) -> str:
@@ -108,12 +129,19 @@ def loaded_names(code: str) -> list[str]:
 
 def parsed(code: str) -> ast.Module | None:
     """The syntax tree of a source, or None if it is not Python."""
+    return _attempted(code)[0]
+
+
+def _attempted(code: str) -> tuple[ast.Module | None, int]:
+    """The syntax tree, or None with the number of the line at which the parser gives up."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of the parser
-            return ast.parse(code)
-    except (SyntaxError, ValueError, MemoryError, RecursionError):
-        return None
+            return ast.parse(code), 0
+    except SyntaxError as error:
+        return None, error.lineno or sys.maxsize
+    except (ValueError, MemoryError, RecursionError):
+        return None, sys.maxsize
 
 
 def _needed(node: ast.stmt, needed: set[str]) -> bool:
@@ -122,8 +150,8 @@ def _needed(node: ast.stmt, needed: set[str]) -> bool:
     if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
         return bool(needed & set(_bound(node)))
     if isinstance(node, ast.Try | ast.If):  # such as an import that may fail
-        parts = _statements(node)
-        return not _is_main(node) and all(
+        branches, parts = _inside(node)
+        return not any(map(_is_main, branches)) and all(
             isinstance(part, ast.Pass) or _needed(part, needed) for part in parts
         )
     return False
@@ -149,6 +177,22 @@ def _statements(node: ast.Try | ast.If) -> list[ast.stmt]:
     return [*node.body, *handled, *node.orelse, *node.finalbody]
 
 
+def _inside(node: ast.Try | ast.If) -> tuple[list[ast.Try | ast.If], list[ast.stmt]]:
+    """A branch with all branches in it, and the other statements in them.
+
+    Not recursive: a chain of some hundred `elif`s is as many branches inside each other.
+    """
+    branches: list[ast.Try | ast.If] = [node]
+    parts: list[ast.stmt] = []
+    for branch in branches:  # grows on the way
+        for part in _statements(branch):
+            if isinstance(part, ast.Try | ast.If):
+                branches.append(part)
+            else:
+                parts.append(part)
+    return branches, parts
+
+
 def _bound(node: ast.AST) -> list[str]:
     """The names that a statement, or any node, binds."""
     match node:
@@ -161,7 +205,7 @@ def _bound(node: ast.AST) -> list[str]:
         case ast.arg(arg=name):
             return [name]
         case ast.Try() | ast.If():
-            return [name for child in _statements(node) for name in _bound(child)]
+            return [name for child in _inside(node)[1] for name in _bound(child)]
         case ast.Assign() | ast.AnnAssign() | ast.AugAssign():
             stores = (child for child in ast.walk(node) if isinstance(child, ast.Name))
             return [child.id for child in stores if isinstance(child.ctx, ast.Store)]

@@ -6,7 +6,7 @@ import ast
 import re
 from itertools import accumulate
 
-from unmask.lab.grading.code import parsed
+from unmask.lab.grading.code import deadline, parsed
 
 _MOST_LINES = 100
 _FENCE = re.compile(r"```python\n(.*?)```", re.DOTALL)
@@ -58,7 +58,9 @@ def longest_run(text: str) -> str:
     full = [0, *accumulate(bool(line.strip()) for line in lines)]
     runs = [(start, end) for end in range(1, len(lines) + 1) for start in range(end)]
     runs.sort(key=lambda run: (full[run[0]] - full[run[1]], run))
+    late = deadline()
     for start, end in runs:
+        late()
         run = "\n".join(lines[start:end])
         if full[end] > full[start] and parsed(run) is not None:
             return run

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from unmask.lab.benchmarks.example import Example
 
 Answers = Sequence[tuple["Example", Response]]
+LONGEST = 1 << 16  # characters of an answer; a scorer's time grows with the square of them
 SAMPLE = 6  # examples of a self-test; of a benchmark of several tasks at least one each
 
 
@@ -66,7 +67,7 @@ def score(
     for number, (example, response) in enumerate(answers):
         known.append({})
         for scorer in scorers:
-            ruling = scorer.rule(example, response, tools)
+            ruling = _ruling(scorer, example, response, tools)
             if isinstance(ruling.right, Program):
                 waiting.setdefault(ruling.right, []).append((number, scorer.name, ruling.detail))
             else:
@@ -81,6 +82,18 @@ def score(
                 yield number, {scorer.name: known[number][scorer.name] for scorer in scorers}
     if late := sum(len(marks) < len(scorers) for marks in known):
         raise UnmaskError(f"the judge gave no verdict on {late} of {len(known)} answers")
+
+
+def _ruling(scorer: Scorer, example: Example, response: Response, tools: Tools) -> Ruling:
+    """The ruling on one answer. A text that breaks a scorer is wrong and stops nothing."""
+    if len(response.text) > LONGEST:
+        return Ruling(False, {"failed": f"the answer has more than {LONGEST} characters"})
+    try:
+        return scorer.rule(example, response, tools)
+    except UnmaskError:  # something is missing that every answer needs
+        raise
+    except Exception as error:
+        return Ruling(False, {"failed": f"{type(error).__name__}: {str(error)[:200]}"})
 
 
 def _details(verdict: Verdict) -> dict[str, Any]:

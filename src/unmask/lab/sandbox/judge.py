@@ -205,7 +205,16 @@ def _explained(conversation: Conversation, error: BaseException, tests: str) -> 
     if error is conversation.raised:
         return "error", f"{conversation.text}{_place(error.__traceback__, tests)}"
     reason = "wrong" if isinstance(error, AssertionError) else "error"
-    return reason, f"{type(error).__name__}: {error}{_place(error.__traceback__, tests)}"
+    return reason, f"{_named(error)}{_place(error.__traceback__, tests)}"
+
+
+def _named(error: BaseException) -> str:
+    """The class and the text of an exception; only the class if its text cannot be made."""
+    name = type(error).__name__
+    try:
+        return f"{name}: {error}"
+    except Exception:  # such as a number with more digits than Python writes
+        return name
 
 
 def _place(traceback: TracebackType | None, tests: str) -> str:

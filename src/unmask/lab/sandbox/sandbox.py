@@ -29,6 +29,7 @@ from unmask.lab.sandbox.program import (
 
 BACKENDS = ("auto", "bwrap", "rlimit")
 PATIENCE = warden.START + 30  # seconds beyond the wall limit, to start and to clean up
+HOPELESS = 3  # programs without a verdict, after which no other is tried
 USUAL = ProgramLimits()
 TRIAL = Program("import math\ndef f():\n    return math.pi", "assert f() > 3", ("f",))
 
@@ -69,7 +70,12 @@ class Sandbox:
     def judge_many(
         self, programs: Iterable[Program], workers: int | None = None
     ) -> Iterator[tuple[int, Verdict]]:
-        """Verdicts on many programs as they finish, each with the number of its program."""
+        """Verdicts on many programs as they finish, each with the number of its program.
+
+        A program without a verdict does not stop the others: the error comes at the end, or as soon
+        as `HOPELESS` programs have none.
+        """
+        errors: list[SandboxError] = []
         workers = workers or len(os.sched_getaffinity(0))
         numbered = enumerate(programs)
         with ThreadPoolExecutor(workers) as pool:
@@ -78,10 +84,18 @@ class Sandbox:
                 while True:
                     for number, program in islice(numbered, 2 * workers - len(running)):
                         running[pool.submit(self.judge, program)] = number
+                    if len(errors) >= HOPELESS or (errors and not running):
+                        raise errors[0]
                     if not running:
                         return
                     for future in wait(running, return_when=FIRST_COMPLETED).done:
-                        yield running.pop(future), future.result()
+                        number = running.pop(future)
+                        try:
+                            verdict = future.result()
+                        except SandboxError as error:
+                            errors.append(error)
+                        else:
+                            yield number, verdict
             finally:
                 for future in running:
                     future.cancel()

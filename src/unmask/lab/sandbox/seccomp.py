@@ -13,7 +13,12 @@ import struct
 
 ALLOW, KILL, ERROR = 0x7FFF0000, 0x80000000, 0x00050000
 LOAD, EQUAL, AT_LEAST, ANY_BIT, RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
-NUMBER, MACHINE, FIRST_ARGUMENT = 0, 4, 16  # offsets into what the kernel shows of a call
+NUMBER, MACHINE, FIRST_ARGUMENT, SECOND_ARGUMENT = (
+    0,
+    4,
+    16,
+    24,
+)  # offsets into what the kernel shows of a call
 X32 = 0x40000000  # the other calling convention of x86_64 has numbers from here on
 NEW_NAMESPACE = 0x7E020000  # CLONE_NEWNS, CGROUP, UTS, IPC, USER, PID and NET
 
@@ -47,6 +52,12 @@ REFUSED = {
     "pidfd_open": (434, 434),
     "pidfd_getfd": (438, 438),
     "pidfd_send_signal": (424, 424),
+    "setpriority": (141, 140),
+    "ioprio_set": (251, 30),
+    "sched_setparam": (142, 118),
+    "sched_setscheduler": (144, 119),
+    "sched_setaffinity": (203, 122),
+    "sched_setattr": (314, 274),
     # the network
     "socket": (41, 198),
     "io_uring_setup": (425, 425),
@@ -91,6 +102,9 @@ REFUSED = {
     "kexec_file_load": (320, 294),
 }
 CLONE, CLONE3, PRLIMIT = (56, 220), (435, 435), (302, 261)
+# calls with a command as their second argument that makes the kernel signal other processes
+FCNTL, IOCTL = (72, 25), (16, 29)
+SIGNALLING = {FCNTL: (8, 10, 15), IOCTL: (0x8901, 0x8902)}  # F_SETOWN, SETSIG, SETOWN_EX; FIOSETOWN
 MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
 
 
@@ -109,6 +123,11 @@ def refusals(machine: str | None = None) -> bytes:
     steps += [(EQUAL, 0, 1, CLONE3[column]), (RETURN, 0, 0, ERROR | errno.ENOSYS)]
     steps += [(EQUAL, 0, 4, CLONE[column]), (LOAD, 0, 0, FIRST_ARGUMENT)]
     steps += [(ANY_BIT, 0, 1, NEW_NAMESPACE), (RETURN, 0, 0, no), (RETURN, 0, 0, ALLOW)]
+    for call, commands in SIGNALLING.items():
+        count = len(commands)
+        steps += [(EQUAL, 0, count + 3, call[column]), (LOAD, 0, 0, SECOND_ARGUMENT)]
+        steps += [(EQUAL, count - place, 0, command) for place, command in enumerate(commands)]
+        steps += [(RETURN, 0, 0, ALLOW), (RETURN, 0, 0, no)]
     steps += [(EQUAL, 0, 3, PRLIMIT[column]), (LOAD, 0, 0, FIRST_ARGUMENT)]  # of others: no
     steps += [(EQUAL, 1, 0, 0), (RETURN, 0, 0, no), (RETURN, 0, 0, ALLOW)]
     return b"".join(struct.pack("HBBI", *step) for step in steps)

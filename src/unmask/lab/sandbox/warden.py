@@ -132,6 +132,8 @@ class Judgement:
         status = self.status(self.judge)
         if status in (-signal.SIGXCPU, -signal.SIGKILL):
             return _outcome("timeout", f"more than {self.limits['cpu']} s of CPU time in the tests")
+        if self.began is not None:  # it ran this program's tests: others may do better
+            return _outcome("error", f"the tests ended the judge, with status {status}")
         return _outcome("not started", f"the judge ended with status {status}")
 
     def late(self) -> dict[str, Any]:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
+import signal
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from multiprocessing.process import BaseProcess
 from pathlib import Path
+from threading import Thread
 
 import torch
 
@@ -135,6 +139,7 @@ def _groups(works: Sequence[Work], memo: bool) -> Iterator[list[Work]]:
 
 def _worker(wanted: Wanted, options: RunOptions) -> None:
     """One of several processes: plans the same sweep and decodes examples that are free."""
+    end_with_parent()
     if options.devices[0] == "cpu":
         torch.set_num_threads(1)
     for name in options.imports:
@@ -142,6 +147,22 @@ def _worker(wanted: Wanted, options: RunOptions) -> None:
     works = planned(wanted, options.data)
     with Store(options.store) as store:
         _decode_here(store, works, options, Silent(), LastModel())
+
+
+def end_with_parent() -> None:
+    """End this process once its parent has ended, in whatever way: nobody would read its results.
+
+    What it has claimed is free again, since it is dead.
+    """
+    parent = multiprocessing.parent_process()
+    if parent is None:
+        return
+
+    def watch() -> None:
+        parent.join()
+        os._exit(1)
+
+    Thread(target=watch, daemon=True).start()
 
 
 def _decode_in_workers(
@@ -185,11 +206,25 @@ def _share(works: Sequence[Work], options: RunOptions, number: int) -> Sequence[
 def _running(workers: Sequence[BaseProcess]) -> Iterator[None]:
     """Start all workers, and end them when the block ends."""
     try:
-        for worker in workers:
-            worker.start()
+        with _ignoring_interrupts():
+            for worker in workers:
+                worker.start()
         yield
     finally:
         for worker in workers:
             if worker.pid is not None:
                 worker.terminate()
                 worker.join()
+
+
+@contextmanager
+def _ignoring_interrupts() -> Iterator[None]:
+    """Processes that start in this block ignore Ctrl-C: it is for this one, which ends them."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)

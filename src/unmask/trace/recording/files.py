@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO
@@ -15,15 +15,43 @@ from unmask.trace.recording.tracer import Tracer
 Begin = Callable[[int, BinaryIO], Tracer]  # makes the tracer of request `key` for a stream
 
 
-def writable(path: Path, option: str = "--trace") -> BinaryIO:
-    """Open a new trace file and make its folder; only a trace is replaced."""
+def hold(stream: BinaryIO, path: Path, option: str) -> None:
+    """Take the only right to write a file, until the stream is closed; else raise RequestError.
+
+    Systems without such locks (Windows) do not check.
+    """
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        import fcntl
+    except ImportError:
+        return
+    if path.is_file():
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise RequestError(
+                f"another run is writing {path}; wait for it, or give another {option}"
+            ) from None
+        except OSError:  # a file system without locks
+            return
+
+
+def writable(path: Path, option: str = "--trace") -> BinaryIO:
+    """Open a new trace file; an existing file is replaced only if it is a trace."""
+    try:
         if path.is_file() and path.stat().st_size:
             with path.open("rb") as old:
                 if old.read(2) != b"\x1f\x8b":
                     raise RequestError(f"{path} exists and is not a trace; give another {option}")
-        return path.open("wb")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        stream = path.open("ab")  # not "wb": a file that another run writes stays as it is
+        try:
+            hold(stream, path, option)
+            if path.is_file():
+                stream.truncate(0)
+        except BaseException:
+            stream.close()
+            raise
+        return stream
     except OSError as error:
         raise RequestError(f"the trace {path} cannot be written: {error.strerror}") from None
 
@@ -72,13 +100,21 @@ class Traces:
         """Pass a step to the tracers of its rows."""
         for row, key in enumerate(step.keys):
             if key not in self._open:
-                stream = self.open_stream(key)
-                self._open[key] = self.begin(key, stream), stream
+                self._open[key] = self._begun(key)
             self._open[key][0].see(step, row)
         for result in step.finished:
             tracer, stream = self._open.pop(result.key)
             with stream:
                 tracer.finish(result)
+
+    def _begun(self, key: int) -> tuple[Tracer, BinaryIO]:
+        stream = self.open_stream(key)
+        try:
+            return self.begin(key, stream), stream
+        except BaseException:
+            with suppress(OSError):  # the disk is full, which is told already
+                stream.close()
+            raise
 
     def __exit__(self, *error: object) -> None:
         """Close the traces of unfinished requests; the steps so far are kept."""

@@ -1,0 +1,64 @@
+"""Requests made to break the server: each is answered, and none with a server error."""
+
+import itertools
+import random
+
+import pytest
+
+from tests.server.serving import serving
+from unmask.rules.registry import kinds
+
+pytestmark = pytest.mark.hostile
+
+EXTREME = ("1e300", "-1e300", "1e-300", "nan", "inf", "1e400", "4097")
+FORMS = {
+    "logits": "{} | confidence | top(1)",
+    "score": "{} | top(1)",
+    "modulate": "confidence | {} | top(1)",
+    "select": "confidence | {}",
+    "limit": "confidence | top(1) | {}",
+    "revoke": "confidence | top(1) | {}",
+}
+ODD = (None, True, -1, 0, 1e308, 2**70, "", "\u0000", "nan", [], [[]], {}, {"a": [1]}, "[MASK*9]")
+
+
+@pytest.fixture(scope="module")
+def hostile_server():
+    with serving("--max-seconds", 2) as running:
+        yield running
+
+
+def test_no_value_of_a_knob_is_a_server_error(hostile_server):
+    tried, refused = 0, 0
+    with hostile_server.http as http:
+        for kind in kinds():
+            for argument, value in itertools.product(kind.arguments, EXTREME):
+                part = f"{kind.name}({argument.name}={value})"
+                body = {"prompt": "pig", "length": 2, "rule": FORMS[kind.stage].format(part)}
+                body |= {"trace": tried % 5 == 0, "temperature": 0.5 * (tried % 7 == 0)}
+                response = http.post("/v1/completions", json=body)
+                assert response.status_code in (200, 400), (body, response.text)
+                tried, refused = tried + 1, refused + (response.status_code == 400)
+    assert tried > 250
+    assert refused > 100
+    assert hostile_server.service.health()["status"] == "ok"
+
+
+def test_no_field_is_a_server_error(hostile_server):
+    fields = [
+        "rule", "length", "max_tokens", "block", "eos", "steps", "seed", "temperature", "top_p",
+        "top_k", "tempered", "infill", "n", "stop", "stream", "stream_options", "diffusing",
+        "trace", "model", "metadata", "logit_bias", "messages", "prompt",
+    ]  # fmt: skip
+    draw, statuses = random.Random(17), []
+    with hostile_server.http as http:
+        for _ in range(300):
+            route = draw.choice(["chat/completions", "completions"])
+            given = {"messages": [{"role": "user", "content": "pig"}]}
+            body = {**(given if "chat" in route else {"prompt": "pig"}), "length": 2}
+            body |= {name: draw.choice(ODD) for name in draw.sample(fields, draw.randint(1, 3))}
+            response = http.post(f"/v1/{route}", json=body)
+            statuses.append(response.status_code)
+            assert response.status_code in (200, 400, 404), (body, response.text)
+    assert {200, 400} <= set(statuses)
+    assert hostile_server.service.health()["status"] == "ok"
