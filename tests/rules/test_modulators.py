@@ -178,3 +178,16 @@ def test_extreme_knobs_are_refused_or_give_numbers(text):
         return
     view = _placed([1, 0, 0, 0], [0, 1, 1, 1])
     assert not modulate(view, confidence(view)).key.isnan().any()
+
+
+def test_a_background_file_that_is_deep_or_claims_to_be_huge_is_one_line(tmp_path):
+    deep, huge, empty = tmp_path / "a.json", tmp_path / "b.npy", tmp_path / "c.npy"
+    deep.write_text("[" * 100_000)
+    np.save(huge, np.zeros(4))
+    huge.write_bytes(huge.read_bytes().replace(b"(4,), }           ", b"(999999999999,), }"))
+    empty.write_bytes(b"")
+    for file in (deep, huge, empty):
+        rule = Rule.parse(f"confidence | pc(background={file}) | top(1)")
+        with pytest.raises(RuleError, match="must hold a list of frequencies") as caught:
+            decode(random_lookup(0), [1], rule, length=4)
+        assert "\n" not in str(caught.value)

@@ -195,3 +195,11 @@ def test_a_knob_is_never_nan():
             Rule.parse(text)
     with pytest.raises(RuleError, match=r"certainty: sigma must be from 0\.01 to 1e6, got 1e\+300"):
         Rule.parse("confidence | certainty(1e300) | top(1)")
+
+
+def test_braces_that_expand_beyond_the_limit_are_refused_with_the_count():
+    many = " | ".join(["confidence"] + ["swd({0,1,2,3,4,5,6,7,8,9})"] * 30)
+    with pytest.raises(RuleError, match=f"stands for {10**30} rules; braces may stand for 10000"):
+        Rule.expand(many)
+    with pytest.raises(RuleError, match=f"stands for {10**30} rules"):
+        Rule.parse(many)

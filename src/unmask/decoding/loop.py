@@ -47,19 +47,25 @@ class Batch:
         self.model = model
         self.keep_logits = keep_logits
         self.reducer, self.decide = reducer, decide
-        self.groups: dict[tuple[Settings, int | None], Rows] = {}
+        self.groups: dict[tuple[Settings, int | None, int], Rows] = {}  # the last is the lane
         self._next_key = 0
 
     def __len__(self) -> int:
         return sum(len(rows) for rows in self.groups.values())
 
-    def admit(self, request: Request, apart: bool = False) -> int:
+    @property
+    def lanes(self) -> set[int]:
+        """The lanes that have rows."""
+        return {lane for _, _, lane in self.groups}
+
+    def admit(self, request: Request, apart: bool = False, lane: int = 0) -> int:
         """Add a request; returns the key that names it in its steps and its result.
 
-        With `apart` its decision is made alone, so that no other row's failure can end it.
+        With `apart` its decision is made alone, so that no other row's failure can end it. Rows of
+        one `lane` can take a step without the others.
         """
         key, self._next_key = self._next_key, self._next_key + 1
-        group = (request.settings, key if apart else None)
+        group = (request.settings, key if apart else None, lane)
         rows = self.groups.get(group)
         if rows is None:
             rows = Rows(self.model, request.settings, self.keep_logits, self.reducer, self.decide)
@@ -75,14 +81,14 @@ class Batch:
         self._forget_empty()
 
     @torch.no_grad()
-    def step(self, failed: list[Failure] | None = None) -> list[Step]:
-        """One forward pass of all rows, then one decision per group of equal settings.
+    def step(self, failed: list[Failure] | None = None, lane: int | None = None) -> list[Step]:
+        """One forward pass of all rows, or of one lane's, then one decision per group.
 
         If a decision raises, the error is raised here. With a list `failed`, it is added to the
         list instead, its rows leave, and the others continue; this holds for every exception, also
         for SystemExit or KeyboardInterrupt from a part of a rule.
         """
-        groups = dict(self.groups)
+        groups = {key: rows for key, rows in self.groups.items() if lane in (None, key[2])}
         if not groups:
             return []
         hidden = self.model.trunk(_canvas(list(groups.values())))

@@ -149,9 +149,10 @@ def _frequencies(path: str) -> Tensor:
     file = Path(path)
     require(file.is_file(), f"pc: background file {path!r} does not exist; give a .json or .npy")
     try:
-        table = np.load(file) if file.suffix == ".npy" else _from_json(file)
-        frequencies = torch.as_tensor(np.asarray(table, dtype=np.float64))
-    except (ValueError, TypeError) as error:
+        # mapped: a file cannot claim to be larger than it is
+        table = np.load(file, mmap_mode="r") if file.suffix == ".npy" else _from_json(file)
+        frequencies = torch.as_tensor(np.array(table, dtype=np.float64))
+    except (ValueError, TypeError, RecursionError, EOFError, OSError) as error:
         raise RuleError(f"pc: {path!r} must hold a list of frequencies: {error}") from None
     good = frequencies.ndim == 1 and bool((frequencies >= 0).all())
     require(good, f"pc: {path!r} must hold one frequency >= 0 per token id")

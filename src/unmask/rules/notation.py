@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import re
 from typing import Any, Literal, get_args, get_origin
 
@@ -10,6 +11,7 @@ from unmask.errors import RuleError, UnknownName, did_you_mean
 from unmask.rules.recipes import RECIPES
 from unmask.rules.registry import STAGES, TABLE, Argument, Kind, kind_named, kinds
 
+MOST_RULES = 10_000  # that one text with braces may stand for
 _PART = re.compile(r"\s*([A-Za-z][\w-]*)\s*(?:\((.*)\))?\s*$", re.DOTALL)
 _BRACES = re.compile(r"\{([^{}]*)\}")
 
@@ -48,6 +50,11 @@ def expand(text: str) -> list[str]:
     frame = _BRACES.sub("\0", text)
     if "{" in frame or "}" in frame:
         raise RuleError(f"unbalanced or nested braces in {text!r}")
+    count = math.prod(map(len, choices))
+    if count > MOST_RULES:
+        raise RuleError(
+            f"{text[:60]!r}... stands for {count} rules; braces may stand for {MOST_RULES}"
+        )
     pieces = frame.split("\0")
     lines = []
     for picked in itertools.product(*choices):

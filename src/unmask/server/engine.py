@@ -19,6 +19,7 @@ from unmask.decoding.results import Result, Step
 from unmask.errors import RequestError, RuleError
 from unmask.models.denoiser import Denoiser
 from unmask.server.fairness import Account, next_rows
+from unmask.server.lanes import TimeShares, can_take_turns, lane_of
 
 LOG = logging.getLogger("unmask.server")
 
@@ -93,6 +94,7 @@ class Engine:
         self.counts = EngineCounts()
         self.broken = self.closing = False
         self._batch = Batch(model, keep_logits=True)  # traces read them
+        self._takes_turns, self._shares = can_take_turns(model), TimeShares()
         self._changed = Condition()
         self._waiting: deque[RowTask] = deque()
         self._suspects: deque[RowTask] = deque()  # rows of a failed forward; they run alone
@@ -253,7 +255,7 @@ class Engine:
         task.started = perf_counter()
         task.account.begin()
         try:
-            key = self._batch.admit(task.request, task.apart)
+            key = self._batch.admit(task.request, task.apart, self._lane(task))
         except BaseException as error:
             self._entering.pop(0)
             self._end_failed(task, error)
@@ -266,13 +268,22 @@ class Engine:
             self._batch.drop(key)
             self._fail(key, error)
 
+    def _lane(self, task: RowTask) -> int:
+        return lane_of(len(task.request.canvas)) if self._takes_turns else 0
+
     def _step(self) -> None:
+        if not self._running:
+            return
         failed: list[Failure] = []
+        lane, begin = self._shares.next_lane(self._batch.lanes), perf_counter()
+        tasks = [task for task in self._running.values() if self._lane(task) == lane]
         try:
-            steps = self._batch.step(failed)
+            steps = self._batch.step(failed, lane)
         except BaseException as error:  # any row of the forward may be the cause
             self._restart_alone(error)
             return
+        requests = len({task.account for task in tasks})
+        self._shares.spend(lane, perf_counter() - begin, requests)
         self.counts.forwards += bool(steps or failed)
         for step in steps:
             self._deliver(step)

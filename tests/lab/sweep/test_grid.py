@@ -236,3 +236,17 @@ def test_table_1_says_what_the_paper_says():
         == ("table1", "llada-8b-instruct", "gsm8k", "confidence | swd(5) | eb(0.1)")
     ]
     assert figure.accuracy == 67.3
+
+
+def test_a_grid_beyond_the_limit_is_refused_with_the_count():
+    with pytest.raises(UnmaskError, match=r"mine.toml: a grid of 200000 trials; it may have"):
+        sweep({**SMALL, "seed": list(range(1000)), "length": list(range(1, 101))})
+
+
+def test_deep_lists_and_huge_numbers_in_a_file_are_one_line(tmp_path):
+    file = tmp_path / "mine.toml"
+    for text in (f"seed = {'[' * 5000}", f"seed = {'9' * 5000}"):
+        file.write_text(text)
+        with pytest.raises(UnmaskError, match=r"mine\.toml is no TOML") as caught:
+            read_sweep(str(file), {})
+        assert "\n" not in str(caught.value)

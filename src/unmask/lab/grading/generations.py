@@ -88,7 +88,8 @@ class _Known:
         return self._at(row[name])
 
     def _at(self, index: object) -> Example | None:
-        return self.by_index.get(int(str(index))) if str(index).isdecimal() else None
+        digits = str(index)[:20]  # more than any index has, fewer than Python refuses to read
+        return self.by_index.get(int(digits)) if digits.isdecimal() else None
 
 
 def _first(row: Mapping[str, Any], names: Sequence[str]) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from unmask.rules.rule import Rule
 from unmask.rules.stability import Stability
 
 SWEEPS = Path(__file__).parent / "files"
+MOST_SETTINGS = 100_000  # of one grid
 TEXTS = ("about", "table")
 _TEXT, _COUNT = Option("text", "", ""), Option("whole", "", "", least=1)
 # Every key but the texts takes a value or a list of values. The last varies fastest.
@@ -97,6 +99,11 @@ def settings_of(table: Mapping[str, Any], file: str) -> Iterator[Setting]:
             raise LabError(f"a sweep needs a {name}; give --{name}, or {name} = ... in its file")
     rules = [rule for text in lists.pop("rule") for rule in spelled_out(text)]
     lists = {"model": [NAME], **lists}
+    count = len(rules) * math.prod(map(len, lists.values()))
+    if count > MOST_SETTINGS:
+        raise LabError(
+            f"{file}: a grid of {count} trials; it may have {MOST_SETTINGS}, so split it"
+        )
     for picked in itertools.product(*lists.values()):
         values = dict(zip(lists, picked, strict=True))
         own = {name: values.pop(name) for name in list(values) if name not in OPTIONS}
@@ -132,6 +139,6 @@ def _toml(text: str, file: str) -> dict[str, Any]:
         import tomli as tomllib
     try:
         table: dict[str, Any] = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # also numbers and lists beyond Python's limits
         raise LabError(f"{file} is no TOML: {error}") from None
     return table
