@@ -187,7 +187,6 @@ def test_a_background_file_that_is_deep_or_claims_to_be_huge_is_one_line(tmp_pat
     huge.write_bytes(huge.read_bytes().replace(b"(4,), }           ", b"(999999999999,), }"))
     empty.write_bytes(b"")
     for file in (deep, huge, empty):
-        rule = Rule.parse(f"confidence | pc(background={file}) | top(1)")
         with pytest.raises(RuleError, match="must hold a list of frequencies") as caught:
-            decode(random_lookup(0), [1], rule, length=4)
+            Rule.parse(f"confidence | pc(background={file}) | top(1)")
         assert "\n" not in str(caught.value)
