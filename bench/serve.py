@@ -49,9 +49,9 @@ class LoadTally:
 class ServerProcess:
     """`unmask serve` in its own process."""
 
-    def __init__(self, batch_size: int, queue: int) -> None:
+    def __init__(self, batch_size: int, queue: int, *more: str) -> None:
         command = [sys.executable, "-m", "unmask", "serve", "--port", "0"]
-        command += ["--batch-size", str(batch_size), "--queue", str(queue)]
+        command += ["--batch-size", str(batch_size), "--queue", str(queue), *more]
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         assert self.process.stderr is not None
         port = re.search(r":(\d+)\s*$", self.process.stderr.readline())

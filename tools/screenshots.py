@@ -39,13 +39,13 @@ def draw(folder: Path) -> None:
     with _chromium() as browser:
         for theme in ("light", "dark"):
             with _tab(browser, one, 1280, 860, color_scheme=theme) as tab:
-                _show(tab, step=10, position=24)
+                _show(tab, step=6, position=29)
                 _save(tab, f"page-{theme}")
         with _tab(browser, two, 1280, 900) as tab:
-            _show(tab, step=11, position=24)
+            _show(tab, step=6, position=29)
             _save(tab, "page-compare")
         with _tab(browser, one, 360, 780, is_mobile=True, has_touch=True) as tab:
-            _show(tab, step=10, position=24)
+            _show(tab, step=6, position=29)
             _save(tab, "page-phone")
         with _serving() as address, _tab(browser, address, 1280, 1060) as tab:
             tab.fill("#length", "24")
@@ -53,7 +53,7 @@ def draw(folder: Path) -> None:
             tab.wait_for_selector(".downloads a")
             tab.click("h1")
             tab.keyboard.press("Home")
-            _show(tab, step=11, position=24)
+            _show(tab, step=6, position=29)
             _save(tab, "playground")
 
 

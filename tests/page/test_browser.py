@@ -128,7 +128,9 @@ def test_the_canvas_of_every_step_is_pythons(name, traces, show):
             masked = token == trace.spec.mask_id
             assert (kinds[position] in ("waiting", "ahead")) == masked
             if not masked:
-                wanted = "EOS" if token == trace.spec.eos_id else trace.word(token).strip()
+                word = trace.word(token)
+                blank = word.replace("\n", "⏎").replace(" ", "␣")
+                wanted = "EOS" if token == trace.spec.eos_id else word.strip() or blank
                 assert words[position] == wanted
         now = tab.locator(".chip[data-now][data-kind=committed]")
         marked = now.evaluate_all("nodes => nodes.map((node) => Number(node.dataset.position))")

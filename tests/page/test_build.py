@@ -95,6 +95,7 @@ def test_every_exported_name_is_exported_once():
 def test_the_command_writes_beside_the_trace(traces, capsys, tmp_path):
     trace = tmp_path / "a.trace"
     trace.write_bytes(traces("swd").read_bytes())
+    capsys.readouterr()  # of the run that wrote it
     assert call(capsys, trace) == (0, f"written: {tmp_path / 'a.html'}\n", "")
     assert GENERATOR in (tmp_path / "a.html").read_text()
 
