@@ -17,7 +17,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from unmask.errors import RequestError
-from unmask.trace.recording.codec import FORMAT, Unzipped
+from unmask.trace.recording.codec import FORMAT, Unzipped, file_bytes
 
 GENERATOR = '<meta name="generator" content="unmask page">'
 _IMPORT = re.compile(r'^import \{[^}]*\} from "\./(\w+\.js)";\n', re.MULTILINE)
@@ -34,10 +34,7 @@ class TraceFile:
     @classmethod
     def read(cls, path: Path) -> TraceFile:
         """Read a trace file and check it; it may be cut off."""
-        try:
-            data = path.read_bytes()
-        except OSError as error:
-            raise RequestError(f"{path} cannot be read: {error.strerror}") from None
+        data = file_bytes(path)
         _check(data, path.name)
         return cls(path.name, data)
 

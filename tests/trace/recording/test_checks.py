@@ -102,3 +102,12 @@ def test_no_model_is_downloaded_because_a_trace_names_it(lines, tmp_path, capsys
     err = capsys.readouterr().err
     assert "a model is not downloaded because a trace names it" in err
     assert err.count("\n") == 1
+
+
+def test_no_more_of_a_file_is_read_than_a_trace_may_have(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(codec, "CONTENT", 1 << 16)
+    file = tmp_path / "endless.trace"
+    file.symlink_to("/dev/zero")
+    for command in ("explain", "page"):
+        assert main([command, str(file)]) == 2
+        assert "endless.trace is too large: a trace holds at most" in capsys.readouterr().err

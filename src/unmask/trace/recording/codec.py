@@ -6,6 +6,7 @@ import base64
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -79,6 +80,18 @@ def text(data: bytes) -> str:
 def raw(written: str) -> bytes:
     """Decode the bytes that `text` wrote."""
     return base64.b64decode(written, validate=True)
+
+
+def file_bytes(path: Path) -> bytes:
+    """The bytes of a trace file; no more are read than a trace may have."""
+    try:
+        with path.open("rb") as stream:
+            data = stream.read(CONTENT + 1)
+    except OSError as error:
+        raise TraceError(f"{path} cannot be read: {error.strerror}") from None
+    if len(data) > CONTENT:
+        raise TraceError(f"{path} is too large: a trace holds at most {CONTENT >> 20} MB")
+    return data
 
 
 @dataclass

@@ -29,7 +29,16 @@ from unmask.trace.recording.checks import (
     whole,
     words_of,
 )
-from unmask.trace.recording.codec import FORMAT, Array, TraceError, Unzipped, flags, raw, unpack
+from unmask.trace.recording.codec import (
+    FORMAT,
+    Array,
+    TraceError,
+    Unzipped,
+    file_bytes,
+    flags,
+    raw,
+    unpack,
+)
 
 
 @dataclass(frozen=True)
@@ -95,11 +104,7 @@ class Trace:
     def read(cls, file: str | os.PathLike[str]) -> Trace:
         """Read a file. A file that was cut off gives the steps that it holds."""
         path = Path(file)
-        try:
-            data = path.read_bytes()
-        except OSError as error:
-            raise TraceError(f"{path} cannot be read: {error.strerror}") from None
-        return cls.of(data, path.name)
+        return cls.of(file_bytes(path), path.name)
 
     @classmethod
     def of(cls, data: bytes, name: str = "trace") -> Trace:
