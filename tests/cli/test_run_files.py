@@ -141,7 +141,6 @@ def test_a_file_of_something_else_is_left_alone(run, in_file, tmp_path, text):
         ({"prompt": "a", "id": 1}, "the id 1 is already used at"),
         ({"prompt": "a", "seed": -1}, "the seed must be a whole number >= 0, got -1"),
         ({"prompt": "a\ud800"}, "the text holds half a character"),
-        ({"prompt": "<|mdm_mask|>"}, "already holds mask id 258"),
     ],
 )
 def test_a_bad_line_is_named_before_anything_is_decoded(run, in_file, tmp_path, line, message):

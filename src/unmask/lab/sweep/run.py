@@ -5,10 +5,10 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
+from multiprocessing import resource_tracker
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from threading import Thread
@@ -219,12 +219,16 @@ def _running(workers: Sequence[BaseProcess]) -> Iterator[None]:
 
 @contextmanager
 def _ignoring_interrupts() -> Iterator[None]:
-    """Processes that start in this block ignore Ctrl-C: it is for this one, which ends them."""
-    if threading.current_thread() is not threading.main_thread():
+    """Processes that start in this block ignore Ctrl-C: it is for this one, which ends them.
+
+    They inherit that the signal is blocked. Here it arrives when the block ends.
+    """
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
         return
-    handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    resource_tracker.ensure_running()  # it unblocks the signal when it starts
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, handler)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
