@@ -112,4 +112,4 @@ def test_one_token_per_forward_in_blocks_solves_the_bulk_of_held_out_problems(ta
 @pytest.mark.long
 def test_swd_gains_over_the_full_window_beyond_chance():
     rule = "entropy | swd({0,5}) | threshold(-0.4)"
-    assert paired(*solved(rule, 100, task="words", length=24, block="full")).interval.low > 0
+    assert paired(*solved(rule, 60, task="words", length=24, block="full")).interval.low > 0

@@ -36,7 +36,8 @@ from unmask.trace.story.overview import tell_run
 from unmask.trace.story.position_story import tell_position
 from unmask.trace.story.step_story import tell_step
 
-TRACES, STORES, CHECKPOINTS = 200, 150, 150
+PART = int(sys.argv[1]) if len(sys.argv) > 1 else 1  # 1 of so many corruptions
+TRACES, STORES, CHECKPOINTS = 200 // PART, 150 // PART, 150 // PART
 RULES = (
     "confidence | swd(1) | top(1)",
     "margin | threshold(0.4) | revoke(0.2)",

@@ -108,7 +108,9 @@ def spins(view, scores):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("sign", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(
+    "sign", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)]
+)
 def test_a_signal_ends_a_server_whose_rule_loops_for_ever(sign, tmp_path):
     (tmp_path / "spins.py").write_text(LOOP)
     options = ("--import", str(tmp_path / "spins.py"), "--grace", "0.3")

@@ -45,7 +45,7 @@ def calm(tmp_path_factory):
     return file
 
 
-@pytest.mark.parametrize("kills", [3, pytest.param(10, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", [2, pytest.param(10, marks=pytest.mark.slow)])
 def test_killed_workers_leave_the_store_of_a_local_run(address, calm, tmp_path, kills):
     file, chance = tmp_path / "store.sqlite", random.Random(0)
     sweep = start(*SWEEP, "--limit", EXAMPLES, "--store", file, RAY_ADDRESS=address)
