@@ -57,12 +57,13 @@ def rules_page() -> Iterator[str]:
             yield f"`{kind.formula}` — {kind.source}\n"
             yield from _details(kind.target.__doc__ or "")
     yield "## Recipes\n"
-    yield "A recipe names a rule and the settings that are usual for it.\n"
-    yield "| name | rule | window | note |\n|---|---|---|---|"
+    yield "A recipe names a rule, and the block and length that belong to it. Where it has none,"
+    yield "`unmask run` writes 256 tokens in the full window, and `unmask eval` follows the task's preset.\n"
+    yield "| name | rule | block | length | note |\n|---|---|---|---|---|"
     for recipe in RECIPES.values():
-        window = f"block {recipe.block}" if recipe.block else "full"
         rule = recipe.rule.replace("|", "\\|")
-        yield f"| {recipe.name} | `{rule}` | {window} | {recipe.note} |"
+        block, length = recipe.block or "", recipe.length or ""
+        yield f"| {recipe.name} | `{rule}` | {block} | {length} | {recipe.note} |"
 
 
 def _details(docstring: str) -> Iterator[str]:

@@ -98,6 +98,22 @@ def test_tuning_tells_its_choice(store, capsys):
     assert "regret" in out
 
 
+def test_tuning_takes_a_rule_with_a_part_of_ones_own(store, tmp_path, capsys):
+    file = tmp_path / "tuned_part.py"
+    file.write_text(
+        "import unmask\n\n\n@unmask.selection\ndef leftmost(view, scores, k: int = 1):\n"
+        "    return view.masked & (view.masked.cumsum(-1) <= k)\n"
+    )
+    asked = ["tune", "--task", "copy", "--length", "16", "--block", "full", "--import", str(file)]
+    small = ["--budget", "40", "--calibration", "3", "--held-out", "2"]
+    rule = ["--rule", "confidence | swd({0,1}) | leftmost({1,8})"]
+    assert main([*asked, *small, *rule, "--store", str(store)]) == 0
+    out = capsys.readouterr().out
+    assert "2 curves on 3 examples: best confidence | " in out
+    assert "leftmost(·), full window, AUP" in out
+    assert "chosen: confidence | " in out
+
+
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
@@ -114,6 +130,15 @@ def test_tuning_tells_its_choice(store, capsys):
         (["sweep", *SMALL, "--rule", "top(1)"], "the rule has no score"),
         (["tune", "--task", "copy", "--lam", "x"], "--lam takes numbers separated by commas"),
         (["tune", "--task", "copy", "--calibration", "0"], "must be from 1 to 199"),
+        (["tune", "--task", "copy", "--nfe", "-1"], "--nfe must be a number > 0, got -1"),
+        (["tune", "--task", "copy", "--nfe", "0"], "--nfe must be a number > 0, got 0"),
+        (["tune", "--task", "copy", "--nfe", "nan"], "--nfe must be a number > 0, got nan"),
+        (["tune", "--task", "copy", "--held-out", "0"], "--held-out must be >= 1, got 0"),
+        (["tune", "--task", "copy", "--selection", "ebb"], "unknown rule part 'ebb'; did you mean"),
+        (
+            ["tune", "--task", "copy", "--rule", "swd", "--lam", "1", "--score", "margin"],
+            "--rule is a whole rule, so leave out --score and --lam",
+        ),
         (["report", "nowhere.sqlite"], "nowhere.sqlite does not exist"),
     ],
 )

@@ -270,3 +270,19 @@ def test_two_stabilities_are_refused():
 def test_left_to_right_starts_at_the_leftmost_mask_without_history_too():
     view = hand_view([0.1, 0.9, 0.8], seen=bits([0, 0, 0]))
     assert places(Rule.parse("confidence | swd(5) | ar(0.5)")(view).chosen) == [0]
+
+
+@pytest.mark.parametrize(
+    ("form", "negative"),
+    [
+        ("additive", "From a negative score, such as -H, subtract 30 D instead."),
+        ("signed", "A negative score is multiplied by exp(+lam D)."),
+        ("literal", "A negative score is multiplied by exp(-lam D), which rewards instability."),
+    ],
+)
+def test_the_words_say_what_happens_to_a_negative_score(form, negative):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # literal warns
+        words = Stability(30, form=form).describe()
+    assert "multiply it by exp(-30 D)" in words
+    assert negative in words

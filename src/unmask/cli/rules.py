@@ -79,10 +79,11 @@ def _table() -> Iterator[str]:
             yield textwrap.fill(kind.summary, 96, initial_indent=" " * 6, subsequent_indent=" " * 6)
             if kind.formula:
                 yield f"      {kind.formula}   [{kind.source}]"
-    yield "\nRecipes (a name that stands for a rule and its usual settings)"
+    yield "\nRecipes (a name that stands for a rule, and for the block and length that belong to it)"
     for recipe in RECIPES.values():
-        block = f"block {recipe.block}" if recipe.block else "full window"
-        yield f"  {recipe.name:<13} {recipe.rule}   ({block}; {recipe.note})"
+        block = f"block {recipe.block}; " if recipe.block else ""
+        length = f"{recipe.length} tokens; " if recipe.length else ""
+        yield f"  {recipe.name:<13} {recipe.rule}   ({block}{length}{recipe.note})"
 
 
 def _table_json() -> str:

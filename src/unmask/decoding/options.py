@@ -214,10 +214,10 @@ class DecodingOptions:
 
     @property
     def defaults(self) -> DecodingOptions:
-        """What the recipe says whose name the rule is."""
+        """The block and length of the recipe whose name the rule is, as far as it has them."""
         recipe = RECIPES.get(self.rule.strip()) if isinstance(self.rule, str) else None
         if recipe is None:
-            return DecodingOptions(length=256)
+            return DecodingOptions()
         return DecodingOptions(length=recipe.length, block=recipe.block)
 
 

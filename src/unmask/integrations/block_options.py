@@ -61,7 +61,7 @@ class BlockOptions:
     @cached_property
     def settings(self) -> Settings:
         """The settings of every block; they do not depend on the host's model."""
-        settings = resolve(self.decoding, ModelSpec(0, 2), DecodingOptions()).settings
+        settings = resolve(self.decoding, ModelSpec(0, 2), infill=True).settings
         return replace(settings, allow_mask=self.allow_mask)
 
     @property

@@ -102,6 +102,8 @@ class Abilities:
     # Selections: whether the scores decide how many are chosen; whether a step may choose none.
     adaptive: bool = True
     waits: bool = False
+    # Selections: the knobs that `unmask tune` tries, in braces, such as "{0.8,0.9}, kl={0.1,1}".
+    grid: str = ""
     # Selections: numbers of one step for the trace, [B] each.
     gauge: Callable[[View, Scores, Tensor], dict[str, Tensor]] = lambda *step: {}
     # Selections: why(standing) says why a position was taken or not. Revocations: why().
@@ -113,6 +115,7 @@ _ONLY_FOR = {  # the stages of an ability that not every part may have
     "ready": ("modulate",),
     "adaptive": ("select",),
     "waits": ("select",),
+    "grid": ("select",),
     "gauge": ("select",),
     "why": ("select", "revoke"),
 }
@@ -145,7 +148,7 @@ def _check_ability(ability: str, value: Any, stage: str, name: str) -> None:
     default = ABILITIES[ability]
     if inspect.isdatadescriptor(value) or inspect.ismethoddescriptor(value):
         return  # a property: its value is known when the part is made
-    if isinstance(default, bool | Needs):
+    if isinstance(default, bool | str | Needs):
         good, wanted = isinstance(value, type(default)), type(default).__name__
     else:
         good, wanted = callable(value), "a method"

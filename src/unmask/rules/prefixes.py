@@ -64,6 +64,7 @@ class EntropyBound:
 
     gamma: float = 0.1
 
+    grid = "{0.005,0.05,0.1,0.5,1,2}"
     needs = Needs()
     gauge = _gauge
 
@@ -111,6 +112,7 @@ class Factor:
     f: float = 1.0
     last: Literal["fair", "take", "drop"] = "fair"
 
+    grid = "{0.25,0.5,1,1.5,2}"
     needs = Needs()
     gauge = _gauge
 

@@ -84,6 +84,11 @@ class Kind:
         knobs = ", ".join(str(argument) for argument in self.arguments)
         return f"{self.name}({knobs})" if knobs else self.name
 
+    @property
+    def grid(self) -> str:
+        """Values of its knobs to try, in braces, as the part declares them; empty if it does not."""
+        return str(getattr(self.target, "grid", ""))
+
     def make(self, **knobs: Any) -> Any:
         """An instance with these knobs; a function without knobs is its own instance."""
         for argument in self.arguments:

@@ -36,6 +36,7 @@ def even_share(steps: int, progress: Progress) -> Tensor:
 class _Timetable:
     """Selects as many of the best positions as `_count`, [B], gives to this step."""
 
+    grid = "{8,16,32,64,128,256}"
     adaptive = False
     needs = Needs()
 
@@ -111,6 +112,7 @@ class Origin:
     steps: int = 512
     eps: float = 0.001
 
+    grid = "{8,16,32,64,128,256}"
     adaptive = False
     waits = True
     needs = Needs(draws=True)

@@ -52,6 +52,7 @@ class TopK:
 
     k: int = 1
 
+    grid = "{1,2,3,4,6,8}"
     adaptive = False
     needs = Needs()
 
@@ -82,6 +83,7 @@ class Threshold:
     test: Test = "gt"
     slack: float = 0.0
 
+    grid = "{0.6,0.7,0.8,0.9,0.95}"
     needs = Needs()
 
     def __post_init__(self) -> None:
@@ -143,6 +145,8 @@ class Klass:
     test: Test = "gt"
     gate: bool = True
 
+    grid = "{0.6,0.7,0.8,0.9}, kl={0.001,0.01}"
+
     def __post_init__(self) -> None:
         require(self.kl > 0, f"klass: kl must be > 0, got {self.kl}")
         require_whole("klass: n", self.n, 1)
@@ -202,6 +206,7 @@ class Hierarchy:
     tau: float = 0.9
     low: float = 0.4
 
+    grid = "{0.6,0.7,0.8,0.9,0.95}"
     needs = Needs()
 
     def __post_init__(self) -> None:
@@ -259,6 +264,7 @@ class LeftToRight:
     tau: float = 1.0
     k: int = 1
 
+    grid = "{0.6,0.7,0.8,0.9,0.95,1}"
     adaptive = False  # a missing history must not change the order
     needs = Needs()
 

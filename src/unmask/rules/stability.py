@@ -76,11 +76,14 @@ class Stability:
     def describe(self) -> str:
         if not self.lam:
             return "Leave the score as it is: lam is 0."
-        scope = " Forget the history at each block boundary." if self.scope == "block" else ""
+        lam, scope = show(self.lam), ""
+        if self.scope == "block":
+            scope = " Forget the history at each block boundary."
+        form = _FORM[self.form] or f" From a negative score, such as -H, subtract {lam} D instead."
         return (
             f"Lower the score of a position whose distribution still moves: multiply it by "
-            f"exp(-{show(self.lam)} D), with D = {KL_WORDS[self.kl]} between this forward and the "
-            f"last one.{_FORM[self.form]} {_START[self.start]}{scope}"
+            f"exp(-{lam} D), with D = {KL_WORDS[self.kl]} between this forward and the last one."
+            f"{form} {_START[self.start]}{scope}"
         )
 
     def check_rule(self, rule: Rule) -> None:

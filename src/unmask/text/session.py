@@ -19,7 +19,7 @@ from unmask import embedded
 from unmask.decoding.loop import longest_first
 from unmask.decoding.options import LOADING, DecodingOptions
 from unmask.decoding.request import Request
-from unmask.decoding.resolve import Resolved, resolve
+from unmask.decoding.resolve import USUAL, Resolved, resolve
 from unmask.decoding.results import Step
 from unmask.errors import RequestError
 from unmask.models.caches import POLICIES, Cached, check_cache
@@ -87,8 +87,7 @@ class Session:
             self.name = str(Path(model or embedded.NAME))
             self.device = usable_device(device)
             checkpoint = describe(find_folder(self.name), self.options.mask_id)
-            usual = _defaults(self.options, checkpoint)
-            self.spec = resolve(self.options, checkpoint.spec, usual).spec
+            self.spec = resolve(_sized(self.options, checkpoint), checkpoint.spec).spec
             self.checkpoint = replace(checkpoint, spec=self.spec)
             self.tokenizer, self.context = checkpoint.tokenizer, checkpoint.context
         else:
@@ -250,10 +249,11 @@ class Session:
         infill: bool = False,
         defaults: DecodingOptions | None = None,
     ) -> Resolved:
-        """Settings and length for this model; `defaults` replaces those of the recipe."""
+        """Settings and length for this model; `defaults` are those of a task's preset."""
         options = options or self.options
-        usual = defaults or _defaults(options, self.checkpoint)
-        return resolve(options, self.spec, usual, infill=infill, loaded=True)
+        if defaults is None:
+            options, defaults = _sized(options, self.checkpoint), USUAL
+        return resolve(options, self.spec, defaults, infill=infill, loaded=True)
 
     def request(self, prompt: Prompt, options: DecodingOptions | None = None) -> Request:
         """The canvas of a prompt, checked; warns of what the model was not made for."""
@@ -373,12 +373,11 @@ class Session:
         return {**record, "sha": sha_of({**record, "rule": for_key(str(settings.rule))})}
 
 
-def _defaults(options: DecodingOptions, checkpoint: Description | None) -> DecodingOptions:
-    """What the recipe says; the embedded model writes fewer tokens."""
-    usual = options.defaults
-    if checkpoint is not None and checkpoint.folder == embedded.FOLDER:
-        return replace(usual, length=embedded.LENGTH)
-    return usual
+def _sized(options: DecodingOptions, checkpoint: Description | None) -> DecodingOptions:
+    """The same options; with the embedded model, a length that is left open is its own."""
+    if checkpoint is not None and checkpoint.folder == embedded.FOLDER and options.length is None:
+        return replace(options, length=embedded.LENGTH)
+    return options
 
 
 def _in_memory(model: Any, tokenizer: Any, options: DecodingOptions) -> tuple[Denoiser, Tokenizer]:

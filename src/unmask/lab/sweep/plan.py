@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from unmask.decoding.options import LOADING
+from unmask.decoding.options import LOADING, DecodingOptions
 from unmask.decoding.request import Request, prompt_request
 from unmask.errors import LabError
 from unmask.lab.benchmarks import Benchmark, Example, Preset, benchmark
@@ -138,6 +138,7 @@ def work_of(setting: Setting, session: Session, examples: list[Example], timing:
     name = setting.preset or ("paper" if "paper" in bench.presets else next(iter(bench.presets)))
     preset = bench.preset(name, _family(session))
     options = setting.options
+    _check_length(options, session, preset)
     resolved = session.resolve(options, defaults=preset.decoding.options)
     settings = resolved.settings
     trial = Trial(
@@ -146,7 +147,7 @@ def work_of(setting: Setting, session: Session, examples: list[Example], timing:
         task=bench.name,
         version=bench.version,
         preset=preset.name,
-        rule=str(options.rule),
+        rule=str(settings.rule),
         length=resolved.length,
         block=resolved.block,
         eos=settings.eos,
@@ -165,6 +166,16 @@ def work_of(setting: Setting, session: Session, examples: list[Example], timing:
         timing=timing if setting.timed else "",
     )
     return Work(setting, trial, session, bench, preset, tuple(examples[: setting.limit]))
+
+
+def _check_length(options: DecodingOptions, session: Session, preset: Preset) -> None:
+    """Raise if the length of a recipe is more than the model has positions for."""
+    length, context = options.defaults.length, session.context
+    if options.length is None and length and context and length >= context:
+        raise LabError(
+            f"the recipe {options.rule} writes {length} tokens, and {session.name} has {context} "
+            f"positions for prompt and answer; give a length, such as {preset.decoding.length}"
+        )
 
 
 def _family(session: Session) -> str:
