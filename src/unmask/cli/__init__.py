@@ -16,8 +16,8 @@ from unmask.cli.options import import_all
 from unmask.errors import UnmaskError, did_you_mean
 
 COMMANDS = (
-    "demo", "run", "replay", "explain", "figure", "page", "serve", "eval", "compare", "sweep",
-    "report", "tune", "lm-eval", "score", "export", "tasks", "models", "rules", "theory",
+    "demo", "run", "replay", "explain", "figure", "page", "serve", "eval", "compare", "arena",
+    "sweep", "report", "tune", "lm-eval", "score", "export", "tasks", "models", "rules", "theory",
     "conformance",
 )  # fmt: skip
 

@@ -180,11 +180,16 @@ def notation(part: Any) -> str:
     kind = kind_of(part)
     if not kind.arguments:
         return kind.name
-    knobs = dict(part.knobs) if isinstance(part, Bound) else vars(part)
+    knobs = knobs_of(part)
     first, *others = kind.arguments
     written = [show(knobs[first.name])]
     written += [f"{a.name}={show(knobs[a.name])}" for a in others if knobs[a.name] != a.default]
     return f"{kind.name}({', '.join(written)})"
+
+
+def knobs_of(part: Any) -> dict[str, Any]:
+    """The knobs of a part and their values."""
+    return dict(part.knobs) if isinstance(part, Bound) else dict(vars(part))
 
 
 def spelled(part: Any) -> str:

@@ -97,6 +97,11 @@ class Rule:
         """Everything that the parts read; nothing else is computed."""
         return reduce(or_, (abilities_of(part).needs for part in self.parts))
 
+    @property
+    def remembers(self) -> bool:
+        """Whether a decision depends on what earlier forwards predicted."""
+        return bool(self.logits or self.needs.history or self.needs.drift)
+
     def explain(self) -> Iterator[str]:
         """What the rule does in each step, a sentence for each part."""
         return map(describe, self.parts)

@@ -13,6 +13,7 @@ from typing import Any
 from unmask.decoding.options import OPTIONS, DecodingOptions, Option
 from unmask.embedded import NAME
 from unmask.errors import LabError, RequestError, UnknownName
+from unmask.rules.registry import kind_of, knobs_of, notation, show
 from unmask.rules.rule import Rule
 from unmask.rules.stability import Stability
 
@@ -66,6 +67,25 @@ def spelled_out(text: str) -> list[str]:
         parts = [part for part in rule.parts if not (isinstance(part, Stability) and part.lam == 0)]
         rules.append(str(Rule.of(parts)))
     return rules
+
+
+def along_knob(text: str) -> str:
+    """A rule with the values to try of its selection's first knob in braces, if it declares any.
+
+    The other knobs stay as they are.
+    """
+    rule = Rule.parse(text)
+    kind, knobs = kind_of(rule.select), knobs_of(rule.select)
+    if not kind.grid.startswith("{"):
+        return str(rule)
+    values = kind.grid[: kind.grid.index("}") + 1]
+    others = [
+        f"{argument.name}={show(knobs[argument.name])}"
+        for argument in kind.arguments[1:]
+        if knobs[argument.name] != argument.default
+    ]
+    selection = f"{kind.name}({', '.join([values, *others])})"
+    return " | ".join(selection if part is rule.select else notation(part) for part in rule.parts)
 
 
 def read_sweep(name: str, changes: Mapping[str, Any]) -> Sweep:
