@@ -78,6 +78,7 @@ def test_every_selection_brings_values_to_try():
 def test_a_selection_without_a_grid_says_how_to_write_one():
     @selection
     def mine_without_grid(view, scores, k: int = 3):
+        """Takes everything."""
         return view.masked
 
     with pytest.raises(LabError, match=r"declares no grid; .* --rule 'margin \| mine_without_grid"):
