@@ -107,7 +107,8 @@ def forwards_of(
 def _table(costs: Sequence[Cost]) -> Iterator[str]:
     """One line per trial."""
     names = names_of([cost.trial for cost in costs])
-    yield f"{len(costs)} trials, {sum(cost.left for cost in costs)} examples left"
+    examples = counted(sum(cost.left for cost in costs), "example")
+    yield f"{counted(len(costs), 'trial')}, {examples} left"
     yield ""
     yield f"{'left':>6}{'forwards':>10}  {'from':<10}{'time':>9}  trial"
     for cost in costs:
