@@ -58,7 +58,7 @@ def rules_page() -> Iterator[str]:
             yield from _details(kind.target.__doc__ or "")
     yield "## Recipes\n"
     yield "A recipe names a rule, and the block and length that belong to it. Where it has none,"
-    yield "`unmask run` writes 256 tokens in the full window, and `unmask eval` follows the task's preset.\n"
+    yield "the task's preset has one; without a task, it is 256 tokens in the full window.\n"
     yield "| name | rule | block | length | note |\n|---|---|---|---|---|"
     for recipe in RECIPES.values():
         rule = recipe.rule.replace("|", "\\|")

@@ -65,11 +65,21 @@ def test_a_sweep_from_a_file_goes_on_where_it_was(store, tmp_path, capsys):
 
 
 def test_a_dry_run_says_the_cost_and_runs_nothing(store, capsys):
-    assert main(["sweep", "embedded", "--store", str(store), "--dry-run"]) == 0
+    assert main(["eval", *SMALL, "--store", str(store), "--dry-run"]) == 0
     out = capsys.readouterr().out
     assert "forwards left" in out
-    assert "hours on one A100" in out
+    assert " s on this machine (cpu, batch size 8, one worker)" in out
+    assert "A100" not in out
     assert not store.exists()
+
+
+def test_the_lines_of_a_run_tell_eos_policies_apart(store, capsys):
+    rule = ["--rule", "confidence | top(4)", "--eos", "keep,last"]
+    assert main(["sweep", *SMALL, *rule, "--store", str(store)]) == 0
+    assert capsys.readouterr().err.splitlines() == [
+        "done: copy, 16 tokens: confidence | top(4), full window, EOS kept",
+        "done: copy, 16 tokens: confidence | top(4), full window, EOS last",
+    ]
 
 
 def test_the_sweeps_of_the_package_are_listed(capsys):
@@ -102,6 +112,7 @@ def test_tuning_takes_a_rule_with_a_part_of_ones_own(store, tmp_path, capsys):
     file = tmp_path / "tuned_part.py"
     file.write_text(
         "import unmask\n\n\n@unmask.selection\ndef leftmost(view, scores, k: int = 1):\n"
+        '    """The leftmost masks."""\n'
         "    return view.masked & (view.masked.cumsum(-1) <= k)\n"
     )
     asked = ["tune", "--task", "copy", "--length", "16", "--block", "full", "--import", str(file)]

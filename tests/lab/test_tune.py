@@ -16,6 +16,7 @@ from unmask.lab.sweep.run import RunOptions
 from unmask.lab.tune import Arm, Tuner, candidates, curves, halving, short_form, split
 from unmask.rules.registry import kinds, selection
 from unmask.rules.rule import Rule
+from unmask.text.session import Session
 
 
 def true_values(arms, count):
@@ -78,6 +79,7 @@ def test_every_selection_brings_values_to_try():
 def test_a_selection_without_a_grid_says_how_to_write_one():
     @selection
     def mine_without_grid(view, scores, k: int = 3):
+        """Takes everything."""
         return view.masked
 
     with pytest.raises(LabError, match=r"declares no grid; .* --rule 'margin \| mine_without_grid"):
@@ -99,7 +101,11 @@ def test_equal_rules_are_tried_once():
 
 
 def test_a_recipe_is_tuned_in_its_own_blocks():
-    assert candidates(["swd-block32"]) == [Arm("swd-block32", 32)]
+    (own,) = candidates(["swd-block32"])
+    assert str(own) == "swd-block32, the recipe's blocks"
+    for length, block in ((48, 32), (16, None)):
+        setting = own.setting(Setting("embedded", "copy", DecodingOptions(length=length)))
+        assert Session().resolve(setting.options).block == block
     assert candidates(["swd-block32"], ["full"]) == [Arm("swd-block32", "full")]
     assert [arm.block for arm in candidates(["confidence | top(1)"])] == ["full", 32]
 

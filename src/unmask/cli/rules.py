@@ -79,7 +79,7 @@ def _table() -> Iterator[str]:
             yield textwrap.fill(kind.summary, 96, initial_indent=" " * 6, subsequent_indent=" " * 6)
             if kind.formula:
                 yield f"      {kind.formula}   [{kind.source}]"
-    yield "\nRecipes (a name that stands for a rule, and for the block and length that belong to it)"
+    yield "\nRecipes (a name that stands for a rule, with the block and length that belong to it)"
     for recipe in RECIPES.values():
         block = f"block {recipe.block}; " if recipe.block else ""
         length = f"{recipe.length} tokens; " if recipe.length else ""

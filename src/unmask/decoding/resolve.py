@@ -83,7 +83,7 @@ def resolve(
 def _block(
     options: DecodingOptions, defaults: DecodingOptions, spec: ModelSpec, length: int | None
 ) -> int | None:
-    """The block that was asked for, else the model's, the recipe's or the default one if it fits."""
+    """The block that was asked for, else the model's, else the recipe's or default if it fits."""
     if options.block is not None:
         if options.block != "full":
             return options.block

@@ -24,7 +24,7 @@ from unmask.rules.registry import kind_named, kind_of, kinds, notation
 from unmask.rules.rule import Rule
 
 LAMS = "0,0.5,1,5,15,30"
-Block = int | Literal["full"]  # positions per block
+Block = int | Literal["full"] | None  # positions per block; None is the recipe's
 BLOCKS: tuple[Block, ...] = ("full", 32)
 SLACK = 1.05  # the mean NFE may exceed the limit by this factor
 
@@ -58,6 +58,8 @@ Curve = tuple[Arm, ...]  # arms that differ in the selection's knobs alone
 
 
 def _window(block: Block) -> str:
+    if block is None:
+        return "the recipe's blocks"
     return "full window" if block == "full" else f"blocks of {block}"
 
 
@@ -101,8 +103,7 @@ def candidates(rules: Sequence[str], blocks: Sequence[Block] = ()) -> list[Arm]:
 
 
 def _own_blocks(text: str) -> Sequence[Block]:
-    own = DecodingOptions(rule=text).defaults.block
-    return BLOCKS if own is None else (own,)
+    return BLOCKS if DecodingOptions(rule=text).defaults.block is None else (None,)
 
 
 def curves(grid: Sequence[Arm]) -> list[Curve]:

@@ -86,7 +86,7 @@ class Kind:
 
     @property
     def grid(self) -> str:
-        """Values of its knobs to try, in braces, as the part declares them; empty if it does not."""
+        """The values of its knobs to try, in braces; empty if the part declares none."""
         return str(getattr(self.target, "grid", ""))
 
     def make(self, **knobs: Any) -> Any:

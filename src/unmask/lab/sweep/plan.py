@@ -10,6 +10,7 @@ from typing import Any
 
 from unmask.decoding.options import LOADING, DecodingOptions
 from unmask.decoding.request import Request, prompt_request
+from unmask.decoding.resolve import Resolved
 from unmask.errors import LabError
 from unmask.lab.benchmarks import Benchmark, Example, Preset, benchmark
 from unmask.lab.sweep.grid import Setting
@@ -134,16 +135,35 @@ def work_of(setting: Setting, session: Session, examples: list[Example], timing:
     """One trial; the task's preset fills in what was left open."""
     if setting.timed and not timing:
         raise LabError("a timed setting needs the conditions of its run; see timing_of")
+    bench, preset = benchmark(setting.task), preset_of(setting, _family(session))
+    _check_length(setting.options, session, preset)
+    resolved = session.resolve(setting.options, defaults=preset.decoding.options)
+    trial = trial_of(
+        setting, preset, resolved, session.weights, session.dtype, timing if setting.timed else ""
+    )
+    return Work(setting, trial, session, bench, preset, tuple(examples[: setting.limit]))
+
+
+def preset_of(setting: Setting, family: str = "") -> Preset:
+    """The preset that was asked for, else the paper's, else the first of the task."""
     bench = benchmark(setting.task)
     name = setting.preset or ("paper" if "paper" in bench.presets else next(iter(bench.presets)))
-    preset = bench.preset(name, _family(session))
-    options = setting.options
-    _check_length(options, session, preset)
-    resolved = session.resolve(options, defaults=preset.decoding.options)
-    settings = resolved.settings
-    trial = Trial(
+    return bench.preset(name, family)
+
+
+def trial_of(
+    setting: Setting,
+    preset: Preset,
+    resolved: Resolved,
+    weights: str,
+    dtype: str = "stored",
+    timing: str = "",
+) -> Trial:
+    """The trial of a setting, with the fingerprint of its weights."""
+    options, settings, bench = setting.options, resolved.settings, benchmark(setting.task)
+    return Trial(
         model=setting.model,
-        weights=session.weights,
+        weights=weights,
         task=bench.name,
         version=bench.version,
         preset=preset.name,
@@ -160,12 +180,11 @@ def work_of(setting: Setting, session: Session, examples: list[Example], timing:
         seed=resolved.seed,
         cache=options.cache or "none",
         guidance=options.guidance,
-        dtype=session.dtype,
+        dtype=dtype,
         mask_id=options.mask_id,
         parts=sources_of(settings.rule),
-        timing=timing if setting.timed else "",
+        timing=timing,
     )
-    return Work(setting, trial, session, bench, preset, tuple(examples[: setting.limit]))
 
 
 def _check_length(options: DecodingOptions, session: Session, preset: Preset) -> None:
