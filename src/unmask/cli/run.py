@@ -135,7 +135,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def resume(arguments: argparse.Namespace) -> str:
-    """What is said after 'interrupted'."""
+    """The end of the line that an interrupt prints: how to continue."""
     if arguments.output is None:
         return ""
     return f"; finished answers are in {arguments.output}: the same command goes on"
