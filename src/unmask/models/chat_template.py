@@ -21,7 +21,7 @@ _INDENT = 16  # of JSON
 
 
 class ChatTemplate:
-    """A compiled template; ModelError if it is no template."""
+    """A compiled template; ModelError if it is not a template."""
 
     def __init__(self, source: str, name: str) -> None:
         try:
@@ -85,7 +85,7 @@ class _Environment(ImmutableSandboxedEnvironment):
             _check(abs(left) if isinstance(left, int) else 0)
             _check(right * 64 if isinstance(right, int) else 0)
         elif operator == "%" and isinstance(left, str):
-            raise ValueError("a text has no remainder")
+            raise ValueError("% of a text is not supported")
         else:
             _check(sum(sizes))
         return super().call_binop(context, operator, left, right)

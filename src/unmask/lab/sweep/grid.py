@@ -56,11 +56,11 @@ class Sweep:
 
 def spelled_out(text: str) -> list[str]:
     """All rules of a text with braces; swd(0) changes nothing, so it is left out."""
-    found = []
+    rules = []
     for rule in Rule.expand(text):
         parts = [part for part in rule.parts if not (isinstance(part, Stability) and part.lam == 0)]
-        found.append(str(Rule.of(parts)))
-    return found
+        rules.append(str(Rule.of(parts)))
+    return rules
 
 
 def read_sweep(name: str, changes: Mapping[str, Any]) -> Sweep:
