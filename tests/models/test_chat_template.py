@@ -85,7 +85,7 @@ def test_usual_filters_and_methods_give_what_jinja_gives():
 
 
 def test_a_rejection_is_one_line():
-    with pytest.raises(RequestError, match="rejects the messages: roles must alternate$"):
+    with pytest.raises(RequestError, match=r"rejects the messages: roles must alternate$"):
         rendered("{{ raise_exception('roles\\nmust alternate') }}")
 
 

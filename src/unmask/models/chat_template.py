@@ -95,7 +95,7 @@ class _Environment(ImmutableSandboxedEnvironment):
         method = getattr(called, "__wrapped__", called)  # the sandbox wraps str.format
         text, name = getattr(method, "__self__", None), getattr(method, "__name__", "")
         if isinstance(text, str) and name == "join":
-            return _join(*values, d=text, **named)
+            return _join(values[0], text)
         if isinstance(text, str) and name == "replace":
             return _replace(text, *values, **named)
         if isinstance(text, str) and name == "format" and ":" in text:
@@ -121,7 +121,7 @@ class _Environment(ImmutableSandboxedEnvironment):
         """The texts of some values, one after another."""
         return _join(parts)
 
-    def concat(self, pieces: Iterable[str]) -> str:  # type: ignore[override]
+    def concat(self, pieces: Iterable[str]) -> str:
         """What a template or a macro of it prints."""
         return _join(pieces)
 
@@ -136,8 +136,8 @@ def _join(values: Iterable[Any], d: str = "", attribute: str | None = None) -> s
     return d.join(texts)
 
 
-def _replace(text: Any, old: str, new: str, count: int = -1) -> str:
-    text = str(text)
+def _replace(value: Any, old: str, new: str, count: int = -1) -> str:
+    text = str(value)
     number = text.count(old) if count < 0 else min(text.count(old), count)
     _check(len(text) + number * len(new))
     return text.replace(old, new, count)
@@ -146,7 +146,7 @@ def _replace(text: Any, old: str, new: str, count: int = -1) -> str:
 def _indent(text: str, width: int | str = 4, first: bool = False, blank: bool = False) -> str:
     size = width if isinstance(width, int) else len(width)
     _check(len(text) + (text.count("\n") + 1) * size)
-    return do_indent(text, width, first, blank)
+    return str(do_indent(text, width, first, blank))
 
 
 def _size(value: Any) -> int:
