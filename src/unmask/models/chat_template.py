@@ -6,6 +6,7 @@ import json
 import sys
 import time
 from collections.abc import Iterable
+from threading import local
 from types import FrameType
 from typing import Any
 
@@ -19,6 +20,7 @@ from unmask.errors import ModelError, RequestError, UnmaskError
 
 LIMIT = 5.0  # seconds of processor time for one chat
 LONGEST = 1 << 24  # characters or parts of anything that a template makes
+MOST = 1 << 28  # of all that it makes for one chat
 _INDENT = 16  # of JSON
 _GROWING_FILTERS = (  # no chat needs them
     "batch", "center", "format", "pprint", "slice", "sum", "urlize", "wordwrap", "xmlattr",
@@ -38,7 +40,7 @@ class ChatTemplate:
 
     def render(self, **words: Any) -> str:
         """The text of a chat."""
-        before = sys.gettrace()
+        before, _made.size = sys.gettrace(), 0
         sys.settrace(_clock(time.thread_time() + LIMIT))
         try:
             return self._compiled.render(**words)
@@ -114,7 +116,7 @@ class _Environment(ImmutableSandboxedEnvironment):
             raise ValueError("a text has no remainder")
         else:
             _check(sum(sizes))
-            _check(sum(each.bit_length() for each in (left, right) if isinstance(each, int)))
+            _check(16 * sum(each.bit_length() for each in (left, right) if isinstance(each, int)))
         return super().call_binop(context, operator, left, right)
 
     def joined(self, parts: Iterable[Any]) -> str:
@@ -132,7 +134,9 @@ def _join(values: Iterable[Any], d: str = "", attribute: str | None = None) -> s
     for value in values:
         texts.append(str(value if attribute is None else value[attribute]))
         size += len(texts[-1]) + len(d)
-        _check(size)
+        if size > LONGEST:
+            break
+    _check(size)
     return d.join(texts)
 
 
@@ -153,9 +157,22 @@ def _size(value: Any) -> int:
     return len(value) if isinstance(value, str | bytes | list | tuple | dict) else 0
 
 
+class _Made(local):
+    """The sizes of all that the template has made so far, in this thread."""
+
+    size = 0
+
+
+_made = _Made()
+
+
 def _check(size: int) -> None:
+    """Raise if a template may not make something of this size."""
+    _made.size += size
     if size > LONGEST:
         raise ValueError(f"it makes something larger than {LONGEST}")
+    if _made.size > MOST:
+        raise ValueError(f"all that it makes is larger than {MOST}")
 
 
 def _fail(message: Any) -> None:
