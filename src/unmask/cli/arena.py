@@ -71,8 +71,9 @@ def run(arguments: argparse.Namespace) -> int:
     from unmask.lab.arena.page import write_arena
     from unmask.lab.arena.run import places_of, plan_arena, run_arena
     from unmask.lab.arena.words import opening
+    from unmask.lab.benchmarks import benchmark
     from unmask.lab.grading import Tools
-    from unmask.lab.sweep.cost import estimate
+    from unmask.lab.sweep.cost import dry_run
     from unmask.lab.sweep.grid import Setting
 
     given = given_options(_shared(arguments))
@@ -86,13 +87,13 @@ def run(arguments: argparse.Namespace) -> int:
     places = places_of(tasks, blocks, policies)
     running = _running(arguments)
     chosen = entries(arguments.length, arguments.rules, _names(arguments.only))
-    plan = plan_arena(chosen, places, usual, running.data)
+    plan = plan_arena(chosen, places, usual)
     if arguments.dry_run:
-        print("\n".join(estimate(plan.all, running.store)))
+        for line in dry_run(plan.all, running):
+            print(line)
         return 0
     arguments.output.mkdir(parents=True, exist_ok=True)  # an impossible place fails now
-    benches = {work.bench.name: work.bench for work in plan.all}
-    grading = Tools.of(list(benches.values()), arguments.allow_unsandboxed)
+    grading = Tools.of([benchmark(task) for task in tasks], arguments.allow_unsandboxed)
     with grading as tools, progress() as bars:
         arena = run_arena(plan, running, tools, bars)
     print("\n".join(opening(arena)))

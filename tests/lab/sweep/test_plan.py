@@ -5,10 +5,20 @@ from __future__ import annotations
 import pytest
 
 from tests.lab.sweep.test_run import works
+from unmask.decoding.options import OPTIONS
 from unmask.errors import LabError
-from unmask.lab.sweep.grid import sweep_of
-from unmask.lab.sweep.plan import plan
+from unmask.lab.sweep.grid import settings_of, sweep_of
+from unmask.lab.sweep.plan import Sessions, plan, work_of
 from unmask.rules.rule import Rule
+
+# A value for every option that is not its default, and options that it needs.
+OTHERS = {
+    "rule": ("confidence | top(2)", {}), "length": (40, {}), "block": (8, {}),
+    "eos": ("stop", {}), "steps": (20, {}), "history": (8, {}), "temperature": (0.5, {}),
+    "top_p": (0.9, {"temperature": 0.5}), "top_k": (5, {"temperature": 0.5}),
+    "tempered": (True, {"temperature": 0.5}), "seed": (7, {}), "cache": ("prefix", {}),
+    "guidance": (1.5, {}), "dtype": ("bfloat16", {}), "mask_id": (1, {}),
+}  # fmt: skip
 
 
 def seeds(work):
@@ -58,3 +68,18 @@ def test_a_recipe_longer_than_the_models_context_is_refused_with_what_to_do():
     with pytest.raises(LabError, match="llada writes 256 tokens, and embedded has 128 positions"):
         trial_of("llada")
     assert trial_of("llada", length=48).length == 48
+
+
+def trial(sessions, **options):
+    table = {"task": "words", "rule": "confidence | top(1)", **options}
+    (setting,) = settings_of(table, "mine.toml")
+    return work_of(setting, sessions.of(setting), []).trial
+
+
+def test_every_option_is_part_of_a_trials_key():
+    sessions = Sessions()
+    assert set(OTHERS) == set(OPTIONS)
+    for name, (value, needed) in OTHERS.items():
+        with_it, without = trial(sessions, **needed, **{name: value}), trial(sessions, **needed)
+        assert with_it.record().get(name) == value, name
+        assert with_it.key != without.key, name

@@ -22,42 +22,44 @@ Place = tuple[str, int | str, str]  # task, block, EOS policy
 
 @dataclass(frozen=True)
 class ArenaPlan:
-    """Every trial of the arena, by field and entry."""
+    """Every setting of the arena, by field and entry."""
 
-    works: dict[Place, dict[Entry, list[Work]]]
+    settings: dict[Place, dict[Entry, list[Setting]]]
 
     @property
-    def all(self) -> list[Work]:
-        """Every trial, field by field."""
+    def all(self) -> list[Setting]:
+        """Every setting, field by field."""
         return [
-            work for field in self.works.values() for members in field.values() for work in members
+            setting
+            for field in self.settings.values()
+            for members in field.values()
+            for setting in members
         ]
 
+    def works(self, data: Path | None) -> list[Work]:
+        """A trial for every setting, in their order; wrong options fail here."""
+        sessions, works = Sessions(), []
+        examples = {place[0]: benchmark(place[0]).load(data) for place in self.settings}
+        for setting in self.all:
+            works.append(work_of(setting, sessions.of(setting), examples[setting.task]))
+            works[-1].request(works[-1].asks[0])
+        return works
 
-def plan_arena(
-    entries: Sequence[Entry],
-    places: Sequence[Place],
-    usual: Setting,
-    data: Path | None = None,
-) -> ArenaPlan:
-    """The trials of every entry in every field; `usual` holds what all of them share."""
-    works: dict[Place, dict[Entry, list[Work]]] = {}
-    sessions = Sessions()
+
+def plan_arena(entries: Sequence[Entry], places: Sequence[Place], usual: Setting) -> ArenaPlan:
+    """The settings of every entry in every field; `usual` holds what all of them share."""
+    settings: dict[Place, dict[Entry, list[Setting]]] = {}
     for place in places:
         task, block, eos = place
         shared = usual.options.changed({"block": block, "eos": eos})
-        field = replace(usual, task=task, options=shared)
-        examples, session = benchmark(task).load(data), sessions.of(field)
-        works[place] = {
+        settings[place] = {
             entry: [
-                work_of(replace(field, options=replace(shared, rule=rule)), session, examples)
+                replace(usual, task=task, options=replace(shared, rule=rule))
                 for rule in entry.settings
             ]
             for entry in entries
         }
-        for members in works[place].values():
-            members[0].request(members[0].asks[0])  # wrong options fail before decoding
-    return ArenaPlan(works)
+    return ArenaPlan(settings)
 
 
 def places_of(
@@ -73,7 +75,7 @@ def run_arena(
     plan: ArenaPlan, options: RunOptions, tools: Tools, progress: ProgressListener
 ) -> Arena:
     """Decode and grade what the store lacks, and compare all rules in every field."""
-    every = plan.all
+    every = plan.works(options.data)
     check_graders(every, tools)
     left = run(every, options, tools, progress)
     if left:
@@ -81,7 +83,7 @@ def run_arena(
     measured = iter(summaries(options.store, every))
     return Arena(
         tuple(
-            Field.of({entry: [next(measured) for _ in works] for entry, works in field.items()})
-            for field in plan.works.values()
+            Field.of({entry: [next(measured) for _ in each] for entry, each in field.items()})
+            for field in plan.settings.values()
         )
     )
