@@ -16,7 +16,7 @@ from unmask.lab.sweep.grid import Setting
 from unmask.lab.sweep.store import AskedExample
 from unmask.lab.sweep.trial import Trial
 from unmask.models.fingerprint import sha_of
-from unmask.rules.plugins import sources_of
+from unmask.rules.fingerprint import sources_of
 from unmask.text.session import Session
 
 Wanted = dict[Setting, tuple[str, ...]]  # the names of the examples of every setting
