@@ -30,6 +30,20 @@ def sources_of(rule: Rule) -> str:
     return _sha(sorted(sources)) if sources else ""
 
 
+def origins_of(rule: Rule) -> dict[str, str]:
+    """The file, or the module of a package, that defines each of a rule's own parts, by its name.
+
+    A file is named without its folder.
+    """
+    kinds = [kind_of(part) for part in rule.parts]
+    return {kind.name: _origin(kind.target) for kind in kinds if is_own(kind.target)}
+
+
+def _origin(target: Any) -> str:
+    module: str = target.__module__
+    return module if "." in module or module == "__main__" else f"{module}.py"
+
+
 def is_own(target: Any) -> bool:
     """Whether a part is the user's: unmask does not define it."""
     return bool(target.__module__.partition(".")[0] != "unmask")

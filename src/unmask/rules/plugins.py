@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from importlib import import_module
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -31,6 +32,15 @@ def import_parts(name: str) -> None:
         ) from None
     except (Exception, SystemExit) as error:
         raise RuleError(_failed(name, error)) from error
+
+
+def import_hint(origins: Mapping[str, str]) -> str:
+    """Which --import brings the parts of a trace or store: `; it was made with ...`, or nothing."""
+    if not origins:
+        return ""
+    parts = ", ".join(f"{part} of {place}" for part, place in origins.items())
+    options = " ".join(f"--import {place}" for place in dict.fromkeys(origins.values()))
+    return f"; it was made with {parts}: give {options}"
 
 
 def is_file(name: str) -> bool:

@@ -14,6 +14,7 @@ from unmask.errors import RequestError
 from unmask.integrations.block_options import BlockOptions
 from unmask.integrations.blocks import Blocks, BlockState
 from unmask.integrations.sglang import OTHERS
+from unmask.rules.plugins import import_parts
 
 try:
     from sglang.srt.dllm.algorithm.base import DllmAlgorithm
@@ -81,9 +82,12 @@ class Unmask(DllmAlgorithm):  # type: ignore[misc]
 
 
 def read(config: Mapping[str, Any] | None) -> BlockOptions:
-    """The options in the file of --dllm-algorithm-config."""
+    """The options in the file of --dllm-algorithm-config; imports the parts that it names."""
+    values = config or {}
     try:
-        return BlockOptions.read(config or {}, OTHERS)
+        for name in values.get("imports", ()):
+            import_parts(str(name))
+        return BlockOptions.read(values, OTHERS)
     except ValueError as error:
         raise RequestError(f"--dllm-algorithm-config: {error}") from None
 
