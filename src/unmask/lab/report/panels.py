@@ -12,6 +12,7 @@ from unmask.lab.paper import TASKS
 from unmask.lab.report.rule_parts import FAMILIES, RuleParts, parts_of, rule_of, sortable
 from unmask.lab.summary import Summary
 from unmask.lab.sweep.trial import Trial
+from unmask.rules.registry import show
 
 USUAL = {"eb": "0.1", "threshold": "0.9", "top": "1", "klass": "0.9"}  # the paper's knobs
 POLICIES = {"keep": "EOS kept", "suppress": "EOS suppressed", "last": "EOS last"}
@@ -172,7 +173,9 @@ def unequal(one: Trial, other: Trial) -> list[str]:
 def _shown(name: str, value: Any) -> str:
     if isinstance(value, tuple):
         return ", ".join(f"{option} {given}" for option, given in value) or "none"
-    return "full" if name == "block" and value is None else str(value or "none")
+    if name == "block" and value is None:
+        return "full"
+    return "none" if value in (None, "") else show(value)
 
 
 def usual_knobs(summaries: Sequence[Summary]) -> dict[str, str]:
