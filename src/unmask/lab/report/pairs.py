@@ -20,6 +20,7 @@ EOS_POLICIES = {
 }  # that a baseline is repeated with
 
 LAM_0 = "the same rule at lam 0"
+NO_RIVAL = "no other rule was run in the same setting"
 OTHER_TAU = "the same rule at lam 0 with another tau"
 
 Place: TypeAlias = tuple[TrialSetting, Exam]
@@ -234,7 +235,7 @@ def _reference(rivals: Sequence[Summary]) -> tuple[Summary, str]:
 def _why_alone(summary: Summary, everything: Sequence[Summary]) -> str:
     parts = rule_of(summary)
     if not parts.lam:
-        return "no other rule was run in the same setting"
+        return NO_RIVAL
     return _apart(parts.base, summary, [each for each in everything if _rule(each) == parts.base])
 
 

@@ -11,7 +11,7 @@ from unmask.lab.report.about import whose
 from unmask.lab.report.averages import Average, average_columns, average_of, in_tables
 from unmask.lab.report.blocks import Block, Column, Notes, ReportTable, Section, TableCell, Text
 from unmask.lab.report.findings import Findings, ReportedModel
-from unmask.lab.report.pairs import EOS_POLICIES, LAM_0, TrialPair
+from unmask.lab.report.pairs import EOS_POLICIES, LAM_0, NO_RIVAL, TrialPair
 from unmask.lab.report.panels import Exam, TrialPanel, panels
 from unmask.lab.report.paper_columns import SIZES, readings, why_not_the_papers
 from unmask.lab.report.rule_parts import RuleParts, rule_of
@@ -148,11 +148,12 @@ def _average(findings: Findings, entries: dict[Exam, TaskEntry]) -> Average | No
 
 def _entry(findings: Findings, summary: Summary) -> TaskEntry:
     compared, key = findings.comparisons, summary.trial.key
+    refusal = compared.refused.get(key, "")
     return TaskEntry(
         summary,
         findings.paper(summary.trial),
         compared.made.get(key),
-        compared.refused.get(key, ""),
+        "" if refusal == NO_RIVAL else refusal,
         names_baseline=compared.baseline is None,
     )
 

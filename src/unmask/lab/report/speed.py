@@ -47,9 +47,7 @@ def _table(findings: Findings, contest: Contest) -> ReportTable:
         by_curve.setdefault((scored.curve.setting, scored.curve.name), []).append(scored)
     rows = tuple(
         (
-            TableCell(method, setting.words(others)),
-            TableCell(members[0].curve.knob),
-            TableCell(str(members[0].curve.summaries[0].count)),
+            TableCell(method, f"{setting.words(others)}, knob {members[0].curve.knob}"),
             *(cell for each in members for cell in _cells(each)),
         )
         for (setting, method), members in by_curve.items()
@@ -63,8 +61,8 @@ def _table(findings: Findings, contest: Contest) -> ReportTable:
     best = contest.scored[0].best_from
     model = findings.model_of(best.trial).title
     return ReportTable(
-        f"{model}: {contest.exam.words(findings.exams)}",
-        (Column("method", left=True), Column("knob", left=True), Column("n"), *heads),
+        f"{model}: {contest.exam.words(findings.exams)}, n {best.count}",
+        (Column("method", left=True), *heads),
         rows,
         (
             f"y_max {number(100 * best.accuracy())} is the accuracy of "
