@@ -63,7 +63,7 @@ def test_a_file_brings_its_parts_to_a_run_and_its_trace_needs_them_too(folder):
     code, _, told = unmask(folder, ["replay", "a.trace"])
     assert code == 2
     assert "unknown rule part 'sure_prefix'" in told
-    assert "made with sure_prefix of my_rules.py: give --import my_rules.py" in told
+    assert "; my_rules.py defines sure_prefix: give --import my_rules.py" in told
 
 
 @pytest.mark.long

@@ -35,12 +35,15 @@ def import_parts(name: str) -> None:
 
 
 def import_hint(origins: Mapping[str, str]) -> str:
-    """Which --import brings the parts of a trace or store: `; it was made with ...`, or nothing."""
-    if not origins:
-        return ""
-    parts = ", ".join(f"{part} of {place}" for part, place in origins.items())
-    options = " ".join(f"--import {place}" for place in dict.fromkeys(origins.values()))
-    return f"; it was made with {parts}: give {options}"
+    """Which --import brings the parts of a trace or store: `; mine.py defines ...`, or nothing."""
+    parts: dict[str, list[str]] = {}
+    for part, place in origins.items():
+        parts.setdefault(place, []).append(part)
+    told = [
+        f"; {place} defines {', '.join(names)}: give --import {place}"
+        for place, names in parts.items()
+    ]
+    return "".join(told)
 
 
 def is_file(name: str) -> bool:

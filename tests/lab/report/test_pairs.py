@@ -106,8 +106,8 @@ def test_a_rule_without_a_partner_is_compared_with_the_best_rule_without_memory(
     found = compare([best, poor, lucky, memory, own])
     pairs = [found.made[each.trial.key] for each in (poor, memory, own)]
     assert [pair.first for pair in pairs] == [best] * 3
-    assert {pair.against for pair in pairs} == {"the best rule without memory in the same setting"}
-    assert found.against == "the best rule without memory in the same setting"
+    assert {pair.against for pair in pairs} == {"the best rule without memory"}
+    assert found.against == "confidence | top(1), the best rule without memory"
     assert list(found.refused) == [lucky.trial.key]
 
 
@@ -120,7 +120,7 @@ def test_every_rule_is_in_a_comparison_beside_swd_and_its_partner():
         base.trial.key: top,
     }
     assert found.against == (
-        "the same rule at lam 0 (1) or the best rule without memory in the same setting (1)"
+        "the same rule at lam 0 (1) or confidence | top(1), the best rule without memory (1)"
     )
     assert not found.about_swd
 

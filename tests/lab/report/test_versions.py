@@ -54,7 +54,7 @@ def test_an_older_version_is_a_baseline_by_its_name_and_counts_nowhere_else():
     old, new = by(1, "1000", parts="3f2a77"), by(2, "1111", parts="9c0000")
     findings = findings_of([base, old, new])
     assert [pair.second.trial for pair in findings.comparisons.made.values()] == [new.trial]
-    assert summary_of(findings).startswith("1 comparison with the best rule without memory")
+    assert summary_of(findings).startswith("1 comparison with confidence | eb(0.1), the best rule")
     record = findings.record()
     assert {each["name"]: each["shown"] for each in record["trials"]} == {
         "confidence | eb(0.1)": True,

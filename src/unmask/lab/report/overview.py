@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -49,7 +49,7 @@ def _plot(title: str, curves: Sequence[PlotCurve], nth: int, count: int) -> Plot
     which = f", part {nth} of {count}" if count > 1 else ""
     caption = f"All rules: accuracy against forward passes, {title}{which}"
     picture = Picture(f"rules-{slug(title)}", caption, in_words(caption, curves))
-    text = clean(f"{title}\nall rules{which}")
+    text = "\n".join(map(clean, (title, f"all rules{which}")))
     return Plot(picture, partial(accuracy_against_forwards, curves, text))
 
 
@@ -79,8 +79,9 @@ def _curves(findings: Findings, members: Sequence[Summary]) -> list[PlotCurve]:
     """The curves of swept knobs; the rules in none of them by lam, or as single points."""
     swept = _swept(findings, place_of(members[0]))
     placed = {each.trial.key for curve in swept for each in curve.summaries}
+    best = findings.comparisons.references
     curves = [
-        PlotCurve(clean(curve.name), points_of(curve), baseline=not parts_of(curve.method).lam)
+        PlotCurve(clean(curve.name), points_of(curve), baseline=_holds(curve.summaries, best))
         for curve in swept
     ]
     lams: dict[tuple[str, str, str], list[Summary]] = {}
@@ -90,18 +91,25 @@ def _curves(findings: Findings, members: Sequence[Summary]) -> list[PlotCurve]:
             lams.setdefault(
                 (parts.base, parts.variant * bool(parts.lam), parts.version), []
             ).append(each)
-    return curves + [_by_lam(each) for each in lams.values()]
+    singles = [_by_lam(each, _holds(each, best)) for each in lams.values()]
+    return [*curves, *singles]
 
 
-def _by_lam(members: Sequence[Summary]) -> PlotCurve:
+def _holds(members: Sequence[Summary], references: Collection[str]) -> bool:
+    """Whether one of these trials is what others are compared with."""
+    return any(each.trial.key in references for each in members)
+
+
+def _by_lam(members: Sequence[Summary], baseline: bool) -> PlotCurve:
     """One rule at several lam; a single rule is one point."""
     parts = [rule_of(each) for each in members]
     if len(members) == 1:
-        return PlotCurve(clean(parts[0].name), (point_of(members[0], ""),))
+        return PlotCurve(clean(parts[0].name), (point_of(members[0], ""),), baseline)
     points = tuple(
         point_of(each, f"lam {show(rule.lam)}") for each, rule in zip(members, parts, strict=True)
     )
-    return PlotCurve(clean(versioned(f"{parts[0].base}, lam {OPEN}", parts[0].version)), points)
+    name = versioned(f"{parts[0].base}, lam {OPEN}", parts[0].version)
+    return PlotCurve(clean(name), points, baseline)
 
 
 def curves_in(contest: Contest) -> list[AupCurve]:

@@ -97,10 +97,25 @@ class Comparisons:
         """The baselines in words, with their number where there are several."""
         if self.baseline is not None:
             return self.baseline
-        counts = Counter(LAM_0 if pair.other_knob else pair.against for pair in self.made.values())
+        alone = len(self.references) == 1
+        counts = Counter(
+            f"{rule_of(pair.first).name}, {pair.against}"
+            if alone and pair.first.trial.key in self.references
+            else LAM_0
+            if pair.other_knob
+            else pair.against
+            for pair in self.made.values()
+        )
         if len(counts) < 2:
             return next(iter(counts), LAM_0)
         return " or ".join(f"{words} ({number})" for words, number in counts.items())
+
+    @property
+    def references(self) -> dict[str, str]:
+        """The best rules that others are compared with: what each is, by the trial's key."""
+        special = (LAM_0, OTHER_TAU, self.baseline)
+        pairs = self.made.values()
+        return {p.first.trial.key: p.against for p in pairs if p.against not in special}
 
     @property
     def about_swd(self) -> bool:
@@ -229,7 +244,7 @@ def _reference(rivals: Sequence[Summary]) -> tuple[Summary, str]:
     words = "memory" if plain else "SWD"
     best = max(plain or without or whole, key=lambda each: (each.accuracy(), -each.mean("nfe")))
     told = f"the best rule without {words}" if plain or without else "the best rule"
-    return best, f"{told} in the same setting"
+    return best, told
 
 
 def _why_alone(summary: Summary, everything: Sequence[Summary]) -> str:

@@ -75,7 +75,7 @@ def _labelled(members: Sequence[AupCurve]) -> list[PlotCurve]:
     if len(set(labels)) < len(labels) or not any(each.lam for each in parts):
         labels = [curve.name for curve in members]
     return [
-        PlotCurve(clean(label), points_of(curve), baseline=not each.lam)
+        PlotCurve(clean(label), points_of(curve), baseline=not each.lam and label != curve.name)
         for label, curve, each in zip(labels, members, parts, strict=True)
     ]
 

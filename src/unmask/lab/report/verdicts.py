@@ -15,7 +15,7 @@ from unmask.lab.report.blocks import (
     columns,
 )
 from unmask.lab.report.findings import Findings
-from unmask.lab.report.pairs import LAM_0, OTHER_TAU, TrialPair
+from unmask.lab.report.pairs import LAM_0, TrialPair
 from unmask.lab.report.panels import Exam
 from unmask.lab.report.rule_parts import rule_of
 from unmask.lab.report.wording import counted, p_value, percent, points, points_span
@@ -66,12 +66,11 @@ def summary_of(findings: Findings) -> str:
 def _references(findings: Findings) -> list[Block]:
     """Which rule stands for the others of a setting where the question is not SWD."""
     compared = findings.comparisons
-    special = (LAM_0, OTHER_TAU, compared.baseline)
     told = dict.fromkeys(
         f"{_place(findings, pair)}: rules are compared with {rule_of(pair.first).name}, "
-        f"{pair.against}."
+        f"{pair.against} in the same setting."
         for pair in compared.made.values()
-        if pair.against not in special
+        if pair.first.trial.key in compared.references
     )
     if not told:
         return []
