@@ -84,9 +84,12 @@ class Unmask(DllmAlgorithm):  # type: ignore[misc]
 def read(config: Mapping[str, Any] | None) -> BlockOptions:
     """The options in the file of --dllm-algorithm-config; imports the parts that it names."""
     values = config or {}
+    imports = values.get("imports", [])
     try:
-        for name in values.get("imports", ()):
-            import_parts(str(name))
+        if not isinstance(imports, list) or not all(isinstance(name, str) for name in imports):
+            raise RequestError(f"imports must be a list of files or modules, got {imports!r}")
+        for name in imports:
+            import_parts(name)
         return BlockOptions.read(values, OTHERS)
     except ValueError as error:
         raise RequestError(f"--dllm-algorithm-config: {error}") from None
