@@ -123,7 +123,7 @@ def random_scores(seed: int, rows: int = 3, width: int = 9) -> Scores:
     """Scores in [0, 1] with ties and zeros among them, ranked by their logarithm."""
     generator = torch.Generator().manual_seed(seed)
     value = torch.randint(0, 9, (rows, width), generator=generator).double() / 8
-    return Scores.log_of(value)
+    return Scores.probability(value)
 
 
 def widened(view: View, columns: int) -> View:

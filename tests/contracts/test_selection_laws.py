@@ -90,7 +90,7 @@ def test_what_stands_at_other_positions_does_not_matter(select, seed):
 @given(seed=SEEDS)
 def test_keys_of_minus_infinity_stay_selectable(select, seed):
     view = random_view(seed)
-    hopeless = Scores.log_of(torch.zeros_like(view.confidence))
+    hopeless = Scores.probability(torch.zeros_like(view.confidence))
     left, steps = view, 0
     while left.masked.any():
         left = at_step(left.among(left.masked & ~select(left, hopeless)), steps)

@@ -51,7 +51,7 @@ def test_the_entropy_bound_accepts_equality():
 def test_the_entropy_bound_takes_its_maximum_row_by_row():
     view = hand_view([0.9, 0.8], entropy=table([0.25, 0.5]))
     both = replace(view, masked=bits([1, 1], [1, 1]), raw_entropy=table([0.25, 0.5], [9.0, 9.0]))
-    scores = Scores.log_of(table([0.9, 0.8], [0.9, 0.8]))
+    scores = Scores.probability(table([0.9, 0.8], [0.9, 0.8]))
     taken = EntropyBound(0.25)(both, scores)
     assert taken.tolist() == [[True, True], [True, False]]
 

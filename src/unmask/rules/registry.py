@@ -233,7 +233,7 @@ def score(target: T) -> T: ...
 @overload
 def score(*, needs: Needs) -> Callable[[T], T]: ...
 def score(target: T | None = None, *, needs: Needs = EVERYTHING) -> T | Callable[[T], T]:
-    """Decorator: make a function `(view) -> Tensor` a score of the notation."""
+    """Decorator: make a function `(view) -> Scores` a score of the notation."""
     return _named("score", target, needs)
 
 

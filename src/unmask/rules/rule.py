@@ -18,6 +18,8 @@ from unmask.rules.recipes import RECIPES
 from unmask.rules.registry import abilities_of, describe, kind_of, notation, spelled
 from unmask.rules.view import Limit, Modulate, Needs, Revoke, Score, Scores, Select, View
 
+ROUNDING = 1e-6  # by which a probability may exceed 1
+
 
 @dataclass(frozen=True)
 class Decision:
@@ -107,7 +109,7 @@ class Rule:
         return map(describe, self.parts)
 
     def __call__(self, view: View) -> Decision:
-        base = scores = _checked(self.score(view), self.score, view)  # 1. score
+        base = scores = _scored(self.score(view), self.score, view)  # 1. score
         for modulate in self.modulators:  # 2. modulate
             scores = _checked(modulate(view, scores), modulate, view)
         base, scores = _ends_last(view, base, scores)
@@ -151,14 +153,43 @@ def _spelled_out(text: str) -> str:
     return recipe.rule if recipe else text
 
 
-def _checked(result: Any, part: Any, view: View) -> Scores:
+def _scored(result: Any, part: Any, view: View) -> Scores:
+    """The result of a score; raises if its unit is not known, or not what it says."""
+    if isinstance(result, Tensor):
+        raise RuleError(_without_unit(result, part, view))
+    scores = _checked(result, part, view)
+    if scores.logarithmic and bool(((scores.value > 1 + ROUNDING) & view.masked).any()):
+        most = float(scores.value[view.masked].max())
+        raise RuleError(
+            f"{spelled(part)} gave {most:g} as a probability, which is at most 1; a number that "
+            "only ranks is a log-utility: write `return unmask.Scores.log_utility(...)` around it"
+        )
+    return scores
+
+
+def _without_unit(scores: Tensor, part: Any, view: View) -> str:
+    """What to write instead of a plain tensor: first what its numbers look like."""
+    inside = scores[view.masked] if scores.shape == view.masked.shape else scores
+    units = ("probability", "log_utility")
+    likely, other = units if bool(((inside >= 0) & (inside <= 1)).all()) else units[::-1]
+    return (
+        f"{spelled(part)} returned a plain tensor, whose unit is not known; write "
+        f"`return unmask.Scores.{likely}(...)` around it, or unmask.Scores.{other}(...): a "
+        "probability is a number in [0, 1]; a log-utility is a logarithm, or a number that ranks"
+    )
+
+
+def _checked(scores: Any, part: Any, view: View) -> Scores:
     """The result of a score or modulator; raises unless it is a number for every position."""
-    scores = Scores.plain(result) if isinstance(result, Tensor) else result
-    if not isinstance(scores, Scores) or scores.key.shape != view.masked.shape:
-        shape = tuple(scores.key.shape) if isinstance(scores, Scores) else type(result).__name__
+    if not isinstance(scores, Scores):
+        raise RuleError(
+            f"{spelled(part)} must return Scores, as in `return scores - penalty`, got "
+            f"{type(scores).__name__}"
+        )
+    if scores.key.shape != view.masked.shape:
         raise RuleError(
             f"{spelled(part)} must give a score for each of {tuple(view.masked.shape)} positions, "
-            f"got {shape}"
+            f"got {tuple(scores.key.shape)}"
         )
     ranked = view.masked if view.deferred is None else view.masked & ~view.deferred
     if bool((scores.key.isnan() & ranked).any()):

@@ -125,8 +125,9 @@ class Scores:
     """A score twice: the key that ranks, and the value in the score's own unit for thresholds.
 
     The key is a log-utility (log max p, log margin, -H), so S * exp(-penalty) is a subtraction
-    and nothing underflows. For a score in (0, 1] (`logarithmic`) the value is S itself; for the
-    others key and value are the same number.
+    and nothing underflows. For a score in [0, 1] (`logarithmic`) the value is S itself; for the
+    others key and value are the same number. A score makes one with `Scores.probability` or
+    `Scores.log_utility`, and so says its unit.
     """
 
     key: Tensor  # [B, W]
@@ -134,13 +135,13 @@ class Scores:
     logarithmic: bool = False
 
     @classmethod
-    def plain(cls, key: Tensor) -> Scores:
-        """A score that is its own log-utility, such as -H."""
+    def log_utility(cls, key: Tensor) -> Scores:
+        """A score that is its own log-utility, such as -H: threshold(-0.7) compares it as it is."""
         return cls(key, key)
 
     @classmethod
-    def log_of(cls, value: Tensor) -> Scores:
-        """A score in [0, 1], ranked by its logarithm."""
+    def probability(cls, value: Tensor) -> Scores:
+        """A score in [0, 1]: ranked by its logarithm; threshold(0.9) compares it as it is."""
         return cls(value.log(), value, logarithmic=True)
 
     def putting_last(self, deferred: Tensor) -> Scores:
@@ -159,11 +160,11 @@ class Scores:
         """log S - penalty; in the score's own unit S * exp(-penalty)."""
         key = self.key - penalty
         if not self.logarithmic:
-            return Scores.plain(key)
+            return Scores.log_utility(key)
         return Scores(key, self.value * (-penalty).exp(), logarithmic=True)
 
 
-Score = Callable[[View], "Scores | Tensor"]
+Score = Callable[[View], Scores]
 Modulate = Callable[[View, Scores], Scores]
 Select = Callable[[View, Scores], Tensor]
 Limit = Callable[[View, Scores, Tensor], Tensor]

@@ -31,7 +31,7 @@ from unmask.models.source import ModelSource
 from unmask.models.tokenizer import Message, Tokenizer
 from unmask.models.transformers_model import wrap
 from unmask.models.wrappers.guided import Guided, check_scale
-from unmask.rules.plugins import sources_of
+from unmask.rules.fingerprint import sources_of
 from unmask.rules.spelling import for_file, for_key
 from unmask.text.answers import Answer, decode_requests
 from unmask.text.clock import Seconds, timed_steps

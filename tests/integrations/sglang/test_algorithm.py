@@ -149,6 +149,8 @@ def test_draws_are_the_same_on_every_rank_and_differ_between_requests():
         ({"rule": SWD, "treshold": 1}, "unknown option 'treshold'"),
         ({"rule": SWD, "eos": "last"}, "give eos_id"),
         ({"rule": SWD, "temperature": "hot"}, "temperature must be a number >= 0, got 'hot'"),
+        ({"rule": SWD, "imports": "a.py"}, "imports must be a list of files or modules"),
+        ({"rule": SWD, "imports": ["a.py"]}, "a.py cannot be imported: FileNotFoundError"),
         ({}, "rule is missing; give for example"),
     ],
 )

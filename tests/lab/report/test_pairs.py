@@ -22,31 +22,35 @@ def only(found):
 
 def test_an_swd_rule_is_compared_with_itself_at_lam_0():
     first, second = summary("1100", rule=BASE), summary("1010", rule=SWD)
-    found = compare([first, second, summary("1111", rule="margin | eb(0.1)")])
+    found = compare([first, second])
     pair = only(found.made)
+    assert pair.against == "the same rule at lam 0"
     assert (pair.first, pair.second) == (first, second)
     assert pair.acc == paired([True, True, False, False], [True, False, True, False])
     assert not found.refused
 
 
 @pytest.mark.parametrize(
-    "change",
+    ("change", "difference"),
     [
-        {"block": 16},
-        {"eos": "suppress"},
-        {"cache": "dual"},
-        {"seed": 1},
-        {"weights": "others"},
-        {"dtype": "bfloat16"},
-        {"temperature": 0.5},
-        {"length": 64},
-        {"preset": "paper"},
+        ({"block": 16}, "block full there, 16 here"),
+        ({"eos": "suppress"}, "eos keep there, suppress here"),
+        ({"cache": "dual"}, "cache none there, dual here"),
+        ({"seed": 1}, "seed 0 there, 1 here"),
+        ({"weights": "others"}, "weights w there, others here"),
+        ({"dtype": "bfloat16"}, "dtype float32 there, bfloat16 here"),
+        ({"temperature": 0.5}, "temperature 0 there, 0.5 here"),
+        ({"length": 64}, "length 32 there, 64 here"),
+        ({"preset": "paper"}, "preset own there, paper here"),
+        ({"history": 3}, "other options none there, history 3 here"),
     ],
 )
-def test_another_setting_is_no_baseline(change):
-    found = compare([summary("11", rule=BASE), summary("11", rule=SWD, **change)])
+def test_another_setting_is_no_baseline_and_the_difference_is_named(change, difference):
+    second = summary("11", rule=SWD, **change)
+    found = compare([summary("11", rule=BASE), second])
     assert not found.made
-    assert only(found.refused) == "confidence | eb(0.1) was not run in the same setting"
+    reason = found.refused[second.trial.key]
+    assert reason == f"confidence | eb(0.1) was not run in the same setting ({difference})"
 
 
 def test_other_examples_are_refused_with_the_reason():
@@ -83,19 +87,60 @@ def test_its_own_tau_comes_before_another():
     own = summary("10", rule="confidence | threshold(0.8)")
     other = summary("10", rule="confidence | threshold(0.9)")
     second = summary("11", rule="confidence | swd(5) | threshold(0.8)")
-    pair = only(compare([other, own, second]).made)
+    pair = compare([other, own, second]).made[second.trial.key]
     assert (pair.first, pair.other_knob) == (own, False)
 
 
 def test_two_other_taus_are_ambiguous():
     taus = [summary("10", rule=f"confidence | threshold({tau})") for tau in (0.7, 0.9)]
     second = summary("11", rule="confidence | swd(5) | threshold(0.8)")
-    assert list(compare([*taus, second]).refused) == [second.trial.key]
+    assert not compare([*taus, second]).made[second.trial.key].other_knob
 
 
-def test_another_gamma_is_no_baseline():
-    found = compare([summary("10", rule="confidence | eb(0.5)"), summary("11", rule=SWD)])
-    assert not found.made
+def test_a_rule_without_a_partner_is_compared_with_the_best_rule_without_memory():
+    best = summary("1110", rule="confidence | top(1)")
+    poor = summary("1000", rule="margin | top(1)")
+    lucky = summary("1", rule="entropy | top(1)")  # too few examples to be the best
+    memory = summary("1111", rule="confidence | klass(0.9)")
+    own = summary("1111", rule="mine(2) | mysel(0.3)")  # cannot be parsed here
+    found = compare([best, poor, lucky, memory, own])
+    pairs = [found.made[each.trial.key] for each in (poor, memory, own)]
+    assert [pair.first for pair in pairs] == [best] * 3
+    assert {pair.against for pair in pairs} == {"the best rule without memory"}
+    assert found.against == "confidence | top(1), the best rule without memory"
+    assert list(found.refused) == [lucky.trial.key]
+
+
+def test_every_rule_is_in_a_comparison_beside_swd_and_its_partner():
+    rules = (BASE, SWD, "confidence | top(1)")
+    base, swd, top = (summary(p, rule=r) for p, r in zip(("10", "11", "11"), rules, strict=True))
+    found = compare([base, swd, top])
+    assert {key: pair.first for key, pair in found.made.items()} == {
+        swd.trial.key: base,
+        base.trial.key: top,
+    }
+    assert found.against == (
+        "the same rule at lam 0 (1) or confidence | top(1), the best rule without memory (1)"
+    )
+    assert not found.about_swd
+
+
+def test_the_only_rule_of_a_setting_is_named_as_such():
+    one = summary("11", rule=BASE)
+    assert only(compare([one]).refused) == "no other rule was run in the same setting"
+
+
+def test_the_fingerprint_of_parts_is_no_part_of_the_setting():
+    one, other = summary("10", rule=BASE), summary("11", rule="mine | eb(0.1)", parts="f1")
+    assert only(compare([one, other], BASE).made).second is other
+    assert only(compare([one, other], "mine|eb(0.1)").made).first is other
+
+
+def test_swd_and_lam_0_are_partners_of_one_version_only():
+    old = summary("10", rule="mine | eb(0.1)", parts="old")
+    new = summary("11", rule="mine | eb(0.1)", parts="new")
+    swd = summary("11", rule="mine | swd(5) | eb(0.1)", parts="old")
+    assert only(compare([swd], older=[old, new]).made).first is old
 
 
 def test_a_baseline_of_choice_meets_every_other_rule():

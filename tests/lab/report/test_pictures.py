@@ -23,8 +23,8 @@ def test_a_swept_knob_has_a_speed_plot():
     )
 
 
-@pytest.mark.parametrize(("lams", "names"), [((0, 5), []), ((0, 1, 5), ["lam"])])
-def test_three_lams_have_a_plot_and_two_have_none(lams, names):
+@pytest.mark.parametrize(("lams", "names"), [((0, 5), ["rules"]), ((0, 1, 5), ["rules", "lam"])])
+def test_three_lams_have_a_plot_over_lam_and_two_have_none(lams, names):
     assert list(drawn([f"confidence | swd({lam}) | eb(0.1)" for lam in lams])) == names
 
 
@@ -44,13 +44,36 @@ def test_readings_of_swd_are_curves_of_their_own_from_the_same_baseline():
 
 def test_two_selections_have_bars():
     found = drawn(["confidence | eb(0.1)", "confidence | top(1)"])
-    assert list(found) == ["selections"]
+    assert list(found) == ["rules", "selections"]
     assert found["selections"].caption == "Accuracy by selection, embedded: full window, confidence"
 
 
-def test_a_rule_that_cannot_be_read_is_in_no_plot():
-    assert drawn(["confidence | eb(0.1)", "confidence | theirs(3)"]) == {}
-    assert drawn(["confidence | theirs(3)", "confidence | theirs(4)"]) == {}
+def test_a_rule_that_cannot_be_parsed_is_in_the_plots_too():
+    found = drawn(["confidence | eb(0.1)", "mine | theirs(3)"])
+    assert found["rules"].caption == (
+        "All rules: accuracy against forward passes, words, 32 tokens, full window"
+    )
+    assert "confidence | eb(0.1): 50.0 to 50.0%; mine | theirs(3): 50.0" in found["rules"].alt
+    found = drawn(["confidence | theirs(3)", "confidence | theirs(4)"])
+    assert found["speed"].caption.endswith("(confidence | theirs, numbers: theirs)")
+
+
+def test_every_rule_is_in_a_plot_with_all_rules_of_its_setting():
+    rules = [
+        f"{score} | {part}top(1)" for score in ("confidence", "mine") for part in ("", "swd(5) | ")
+    ]
+    rules += [f"confidence | klass({tau})" for tau in (0.8, 0.9)]
+    found = drawn([*rules, "confidence | eb(0.1)"])["rules"].alt
+    for name in ("confidence | top(1), lam ·", "mine | top(1), lam ·", "confidence | klass(·)"):
+        assert f"{name}: " in found
+    assert "confidence | eb(0.1): " in found
+
+
+def test_many_rules_have_several_plots():
+    rules = [f"mine{n} | top(1)" for n in range(25)]
+    found = [p.picture for p in plots(findings_of([summary("10", rule=rule) for rule in rules]))]
+    captions = [each.caption for each in found if each.name.startswith("rules-")]
+    assert [caption[-11:] for caption in captions] == ["part 1 of 3", "part 2 of 3", "part 3 of 3"]
 
 
 def test_names_are_numbered_so_that_none_is_taken_twice():

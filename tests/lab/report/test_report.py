@@ -70,7 +70,7 @@ def test_the_json_holds_what_the_summaries_say(written):
 def test_the_json_holds_every_comparison(written):
     record = json.loads((written / "one" / "report.json").read_text())
     found = {each.trial.key: each for each in gather(written / "some.sqlite").summaries}
-    assert len(record["comparisons"]) == 7
+    assert len(record["comparisons"]) == 10
     for said in record["comparisons"]:
         pair = Comparison(found[said["baseline"]], found[said["trial"]]).accuracy()
         assert said["acc"]["difference"] == pair.difference
@@ -129,6 +129,7 @@ def test_gains_and_losses_are_two_lists_of_one_form():
     assert [row[0] for row in helps.rows] == [f"{SWD} words, 32 tokens, full window"]
     assert [row[0] for row in loses.rows] == [f"{SWD} code, 32 tokens, full window"]
     assert helps.rows[0][1:] == [
+        "10",
         "▲ +90.0* [+70.0, +100.0]",
         "10.0 → 100.0",
         "p 0.004 Holm 0.008",
@@ -229,6 +230,7 @@ def test_the_same_store_gives_the_same_bytes(written):
     names = sorted(file.name for file in (written / "one").iterdir())
     assert {"report.md", "report.json", "report.html"} < set(names)
     assert {name.split("-")[0] for name in names if name.endswith(".png")} == {
+        "rules",
         "speed",
         "lam",
         "selections",

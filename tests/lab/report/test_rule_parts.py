@@ -53,11 +53,37 @@ def test_history_aware_rules_share_a_table(rule, family):
     assert parts_of(rule).family == family
 
 
-def test_a_rule_of_a_plug_in_that_is_not_here_stands_for_itself():
+def test_a_rule_of_a_plug_in_that_is_not_here_is_read_from_its_text():
     found = parts_of("confidence | theirs(3)")
-    assert found.rule == found.method == "confidence | theirs(3)"
-    assert found.lam == 0
+    assert (found.rule, found.method) == ("confidence | theirs(3)", "confidence | theirs(·)")
+    assert (found.score, found.kind, found.knob, found.lam) == ("confidence", "theirs", "3", 0)
     assert "theirs" in found.problem
+
+
+@pytest.mark.parametrize(
+    ("rule", "score", "selection"),
+    [
+        ("mine | eb(0.1)", "mine", "eb(0.1)"),
+        ("mine(2) | lean(1) | swd(5) | take(3, deep=2) | cap(4)", "mine(2) | lean(1)",
+         "take(3, deep=2) | cap(4)"),
+        ("boost(1) | confidence | take | stop_at(2)", "boost(1) | confidence | take", "stop_at(2)"),
+    ],
+)  # fmt: skip
+def test_the_place_of_an_unknown_part_tells_its_stage(rule, score, selection):
+    found = parts_of(rule)
+    assert (found.score, found.selection) == (score, selection)
+
+
+def test_every_number_of_a_rule_but_lam_is_a_knob():
+    rule = "credit(0.65) | confidence | swd(5) | klass(0.9, kl=0.01) | cap(4)"
+    knobs = {knob.method: (knob.name, knob.value) for knob in parts_of(rule).knobs}
+    front = "credit(0.65) | confidence | swd(5)"
+    assert knobs[f"{front} | klass(·, kl=0.01) | cap(4)"] == ("conf", "0.9")
+    assert knobs[f"{front} | klass(0.9, kl=·) | cap(4)"] == ("kl", "0.01")
+    assert knobs[f"{front} | klass(0.9, kl=0.01, n=·) | cap(4)"] == ("n", "2")
+    assert knobs[f"{front} | klass(0.9, kl=0.01) | cap(·)"] == ("k", "4")
+    assert "credit(·) | confidence | swd(5) | klass(0.9, kl=0.01) | cap(4)" in knobs
+    assert not any("swd(·)" in method for method in knobs)
 
 
 def test_the_literal_form_is_read_without_its_warning():

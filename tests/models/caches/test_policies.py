@@ -13,6 +13,7 @@ from unmask import (
     Guided,
     RequestError,
     Rule,
+    Scores,
     Settings,
     UnknownName,
     decode,
@@ -39,7 +40,8 @@ PROMPT = [5, 17, 200]  # the answer begins at 3
 
 def rightmost(view):
     """A score that grows to the right."""
-    return torch.arange(view.masked.shape[-1]).double().expand(view.masked.shape)
+    place = torch.arange(view.masked.shape[-1]).double()
+    return Scores.log_utility(place.expand(view.masked.shape))
 
 
 RIGHT_TO_LEFT = Rule(rightmost, TopK(1))

@@ -19,8 +19,9 @@ from unmask.lab.report.blocks import Block, Items, Section, Text
 from unmask.lab.report.findings import Findings
 from unmask.lab.report.gather import gather
 from unmask.lab.report.markdown import markdown
+from unmask.lab.report.overview import Plot
 from unmask.lab.report.page import page
-from unmask.lab.report.pictures import Plot, plots
+from unmask.lab.report.pictures import plots
 from unmask.lab.report.scores import scores
 from unmask.lab.report.speed import speed
 from unmask.lab.report.trials import costs, every_trial

@@ -17,7 +17,7 @@ from unmask.lab.sweep.grid import Setting
 from unmask.lab.sweep.store import AskedExample
 from unmask.lab.sweep.trial import Trial
 from unmask.models.fingerprint import sha_of
-from unmask.rules.plugins import sources_of
+from unmask.rules.fingerprint import origins_of, sources_of
 from unmask.text.session import Session
 
 Wanted = dict[Setting, tuple[str, ...]]  # the names of the examples of every setting
@@ -38,6 +38,12 @@ class Work:
     def by_name(self) -> dict[str, Example]:
         """Examples as the store names them."""
         return {str(example.id): example for example in self.examples}
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """The task and preset for the store, and the files of the rule's own parts."""
+        origins = origins_of(self.trial.settings.rule)
+        return self.bench.record(self.preset.name) | ({"parts": origins} if origins else {})
 
     def only(self, names: Iterable[str]) -> Work:
         """The same trial on the examples of these names."""

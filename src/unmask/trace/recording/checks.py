@@ -53,6 +53,10 @@ def header_spec(header: dict[str, Any]) -> ModelSpec:
         require(tail and wanted > 0, "the canvas does not end with an answer")
     _check_model(header["model"])
     _check_settings(header["settings"])
+    parts = header.get("parts", {})
+    require(
+        all(isinstance(each, str) for each in parts.values()), "the origin of a part is no text"
+    )
     require(header["kl"] in ("prev_cur", "cur_prev"), "the direction of the KL is unknown")
     return ModelSpec(**{**known, "stop_ids": stops})
 

@@ -13,7 +13,9 @@ import numpy as np
 
 from unmask.decoding.request import Settings
 from unmask.decoding.sampling import Sampling
+from unmask.errors import RuleError, UnknownName
 from unmask.models.denoiser import ModelSpec
+from unmask.rules.plugins import import_hint
 from unmask.rules.rule import Rule
 from unmask.rules.spelling import from_file
 from unmask.trace.recording.checks import (
@@ -123,7 +125,10 @@ class Trace:
 
     @cached_property
     def rule(self) -> Rule:
-        return Rule.parse(from_file(self.header["settings"]["rule"]))
+        try:
+            return Rule.parse(from_file(self.header["settings"]["rule"]))
+        except UnknownName as error:
+            raise RuleError(f"{error}{import_hint(self.header.get('parts', {}))}") from None
 
     @cached_property
     def settings(self) -> Settings:

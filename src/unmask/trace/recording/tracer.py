@@ -16,6 +16,7 @@ from unmask.decoding.request import Request
 from unmask.decoding.results import Result, Step
 from unmask.models.denoiser import Denoiser, ModelSpec
 from unmask.models.tokenizer import Tokenizer
+from unmask.rules.fingerprint import origins_of
 from unmask.rules.spelling import for_file
 from unmask.trace.recording.alternatives import Cells
 from unmask.trace.recording.codec import FORMAT, GZIP, Array
@@ -119,6 +120,7 @@ class Tracer:
     def _header(self, spec: ModelSpec, model: dict[str, Any]) -> dict[str, Any]:
         request, settings = self.request, self.request.settings
         canvas = request.canvas.cpu().numpy()
+        origins = origins_of(settings.rule)
         return {
             "trace": FORMAT,
             "unmask": __version__,
@@ -133,6 +135,7 @@ class Tracer:
                 "allow_mask": settings.allow_mask,
                 "history": settings.history,
             },
+            **({"parts": origins} if origins else {}),
             "kl": direction(settings.rule),
             "seed": request.seed,
             "length": request.length,
