@@ -26,7 +26,7 @@ OTHER_TAU = "the same rule at lam 0 with another tau"
 Place: TypeAlias = tuple[TrialSetting, Exam]
 
 
-class Candidate(NamedTuple):
+class Baselined(NamedTuple):
     """A trial and its baseline, and what the baseline is, in words."""
 
     first: Summary
@@ -34,7 +34,7 @@ class Candidate(NamedTuple):
     against: str
 
 
-Outcome: TypeAlias = tuple[list[Candidate], dict[str, str]]  # and reasons, by the trial's key
+Outcome: TypeAlias = tuple[list[Baselined], dict[str, str]]  # and reasons, by the trial's key
 
 
 @dataclass(frozen=True)
@@ -180,16 +180,16 @@ def _by_default(
 ) -> Outcome:
     """SWD with lam 0; what is left with the best rule of its setting."""
     index = {(place_of(each), _rule(each), each.trial.parts): each for each in everything}
-    candidates: list[Candidate] = []
+    candidates: list[Baselined] = []
     left: dict[Place, list[Summary]] = {}
     for second in summaries:
         parts, place = rule_of(second), place_of(second)
         first = index.get((place, parts.base, second.trial.parts)) if parts.lam else None
         other = _other_threshold(second, summaries) if parts.lam and first is None else None
         if first is not None:
-            candidates.append(Candidate(first, second, LAM_0))
+            candidates.append(Baselined(first, second, LAM_0))
         elif other is not None:
-            candidates.append(Candidate(other, second, OTHER_TAU))
+            candidates.append(Baselined(other, second, OTHER_TAU))
         elif second.trial.key not in settled:
             left.setdefault(place, []).append(second)
     partners = {each.first.trial.key for each in candidates}
@@ -202,7 +202,7 @@ def _by_default(
         others = [each for each in members if each is not best]
         if len(rivals) == 1:
             refused[best.trial.key] = _why_alone(best, everything)
-        more, reasons = _comparable([Candidate(best, each, words) for each in others])
+        more, reasons = _comparable([Baselined(best, each, words) for each in others])
         chosen += more
         refused |= reasons
     return chosen, refused
@@ -217,14 +217,14 @@ def _against(wanted: str, summaries: Sequence[Summary], everything: Sequence[Sum
     for second in summaries:
         first = index.get(place_of(second))
         if first is not None and second.trial.key not in keys:
-            candidates.append(Candidate(first, second, wanted))
+            candidates.append(Baselined(first, second, wanted))
         elif first is None:
             refused[second.trial.key] = _apart(wanted, second, named)
     chosen, reasons = _comparable(candidates)
     return chosen, refused | reasons
 
 
-def _comparable(candidates: Sequence[Candidate]) -> Outcome:
+def _comparable(candidates: Sequence[Baselined]) -> Outcome:
     chosen, refused = [], {}
     for each in candidates:
         reason = why_not(each.first, each.second)
@@ -264,7 +264,7 @@ def _apart(rule: str, summary: Summary, others: Sequence[Summary]) -> str:
 
 def _other_policies(
     everything: Sequence[Summary], wanted: Collection[str]
-) -> tuple[list[Candidate], dict[str, str]]:
+) -> tuple[list[Baselined], dict[str, str]]:
     """Each baseline with EOS suppressed or last, after the same trial with EOS kept."""
     index = {(place_of(each), _rule(each), each.trial.parts): each for each in everything}
     candidates = []
@@ -275,7 +275,7 @@ def _other_policies(
         setting, exam = place_of(second)
         first = index.get(((replace(setting, eos="keep"), exam), parts.rule, trial.parts))
         if first is not None and trial.key in wanted:
-            candidates.append(Candidate(first, second, "the same rule with EOS kept"))
+            candidates.append(Baselined(first, second, "the same rule with EOS kept"))
     return _comparable(candidates)
 
 
@@ -284,7 +284,7 @@ def _corrected(pairs: Sequence[TrialPair]) -> list[TrialPair]:
     return [replace(pair, holm=p) for pair, p in zip(pairs, corrected, strict=True)]
 
 
-def _pair_of(candidate: Candidate) -> TrialPair:
+def _pair_of(candidate: Baselined) -> TrialPair:
     """Compare two trials, without Holm's correction."""
     first, second, against = candidate
     paired = Comparison(first, second)
