@@ -20,6 +20,7 @@ EOS_POLICIES = {
 }  # that a baseline is repeated with
 
 LAM_0 = "the same rule at lam 0"
+BEST = "the best rule"
 NO_RIVAL = "no other rule was run in the same setting"
 OTHER_TAU = "the same rule at lam 0 with another tau"
 
@@ -61,6 +62,11 @@ class TrialPair:
         return self.second.mean("nfe") - self.first.mean("nfe")
 
     @property
+    def with_best(self) -> bool:
+        """Whether the baseline is the best rule of the setting."""
+        return self.against.startswith(BEST)
+
+    @property
     def other_knob(self) -> bool:
         """Whether the baseline is the same rule at lam 0 with another threshold."""
         return self.against == OTHER_TAU
@@ -100,7 +106,7 @@ class Comparisons:
         alone = len(self.references) == 1
         counts = Counter(
             f"{rule_of(pair.first).name}, {pair.against}"
-            if alone and pair.first.trial.key in self.references
+            if alone and pair.with_best
             else LAM_0
             if pair.other_knob
             else pair.against
@@ -111,11 +117,10 @@ class Comparisons:
         return " or ".join(f"{words} ({number})" for words, number in counts.items())
 
     @property
-    def references(self) -> dict[str, str]:
-        """The best rules that others are compared with: what each is, by the trial's key."""
-        special = (LAM_0, OTHER_TAU, self.baseline)
+    def references(self) -> frozenset[str]:
+        """The keys of the best rules that others are compared with."""
         pairs = self.made.values()
-        return {p.first.trial.key: p.against for p in pairs if p.against not in special}
+        return frozenset(pair.first.trial.key for pair in pairs if pair.with_best)
 
     @property
     def about_swd(self) -> bool:
@@ -243,7 +248,7 @@ def _reference(rivals: Sequence[Summary]) -> tuple[Summary, str]:
     without = [each for each in whole if not rule_of(each).lam]
     words = "memory" if plain else "SWD"
     best = max(plain or without or whole, key=lambda each: (each.accuracy(), -each.mean("nfe")))
-    told = f"the best rule without {words}" if plain or without else "the best rule"
+    told = f"{BEST} without {words}" if plain or without else BEST
     return best, told
 
 
