@@ -125,6 +125,14 @@ def test_every_rule_is_in_a_comparison_beside_swd_and_its_partner():
     assert not found.about_swd
 
 
+def test_the_best_rule_may_also_be_the_partner_of_swd():
+    rules = (BASE, SWD, "confidence | top(1)")
+    found = compare([summary(p, rule=r) for p, r in zip(("11", "11", "10"), rules, strict=True)])
+    assert found.against == (
+        "the same rule at lam 0 (1) or confidence | eb(0.1), the best rule without memory (1)"
+    )
+
+
 def test_the_only_rule_of_a_setting_is_named_as_such():
     one = summary("11", rule=BASE)
     assert only(compare([one]).refused) == "no other rule was run in the same setting"

@@ -20,13 +20,14 @@ EOS_POLICIES = {
 }  # that a baseline is repeated with
 
 LAM_0 = "the same rule at lam 0"
+BEST = "the best rule"
 NO_RIVAL = "no other rule was run in the same setting"
 OTHER_TAU = "the same rule at lam 0 with another tau"
 
 Place: TypeAlias = tuple[TrialSetting, Exam]
 
 
-class Candidate(NamedTuple):
+class Baselined(NamedTuple):
     """A trial and its baseline, and what the baseline is, in words."""
 
     first: Summary
@@ -34,7 +35,7 @@ class Candidate(NamedTuple):
     against: str
 
 
-Outcome: TypeAlias = tuple[list[Candidate], dict[str, str]]  # and reasons, by the trial's key
+Outcome: TypeAlias = tuple[list[Baselined], dict[str, str]]  # and reasons, by the trial's key
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,11 @@ class TrialPair:
     def forwards(self) -> float:
         """The difference of the mean NFE, second minus first."""
         return self.second.mean("nfe") - self.first.mean("nfe")
+
+    @property
+    def with_best(self) -> bool:
+        """Whether the baseline is the best rule of the setting."""
+        return self.against.startswith(BEST)
 
     @property
     def other_knob(self) -> bool:
@@ -100,7 +106,7 @@ class Comparisons:
         alone = len(self.references) == 1
         counts = Counter(
             f"{rule_of(pair.first).name}, {pair.against}"
-            if alone and pair.first.trial.key in self.references
+            if alone and pair.with_best
             else LAM_0
             if pair.other_knob
             else pair.against
@@ -111,11 +117,10 @@ class Comparisons:
         return " or ".join(f"{words} ({number})" for words, number in counts.items())
 
     @property
-    def references(self) -> dict[str, str]:
-        """The best rules that others are compared with: what each is, by the trial's key."""
-        special = (LAM_0, OTHER_TAU, self.baseline)
+    def references(self) -> frozenset[str]:
+        """The keys of the best rules that others are compared with."""
         pairs = self.made.values()
-        return {p.first.trial.key: p.against for p in pairs if p.against not in special}
+        return frozenset(pair.first.trial.key for pair in pairs if pair.with_best)
 
     @property
     def about_swd(self) -> bool:
@@ -180,16 +185,16 @@ def _by_default(
 ) -> Outcome:
     """SWD with lam 0; what is left with the best rule of its setting."""
     index = {(place_of(each), _rule(each), each.trial.parts): each for each in everything}
-    candidates: list[Candidate] = []
+    candidates: list[Baselined] = []
     left: dict[Place, list[Summary]] = {}
     for second in summaries:
         parts, place = rule_of(second), place_of(second)
         first = index.get((place, parts.base, second.trial.parts)) if parts.lam else None
         other = _other_threshold(second, summaries) if parts.lam and first is None else None
         if first is not None:
-            candidates.append(Candidate(first, second, LAM_0))
+            candidates.append(Baselined(first, second, LAM_0))
         elif other is not None:
-            candidates.append(Candidate(other, second, OTHER_TAU))
+            candidates.append(Baselined(other, second, OTHER_TAU))
         elif second.trial.key not in settled:
             left.setdefault(place, []).append(second)
     partners = {each.first.trial.key for each in candidates}
@@ -202,7 +207,7 @@ def _by_default(
         others = [each for each in members if each is not best]
         if len(rivals) == 1:
             refused[best.trial.key] = _why_alone(best, everything)
-        more, reasons = _comparable([Candidate(best, each, words) for each in others])
+        more, reasons = _comparable([Baselined(best, each, words) for each in others])
         chosen += more
         refused |= reasons
     return chosen, refused
@@ -217,14 +222,14 @@ def _against(wanted: str, summaries: Sequence[Summary], everything: Sequence[Sum
     for second in summaries:
         first = index.get(place_of(second))
         if first is not None and second.trial.key not in keys:
-            candidates.append(Candidate(first, second, wanted))
+            candidates.append(Baselined(first, second, wanted))
         elif first is None:
             refused[second.trial.key] = _apart(wanted, second, named)
     chosen, reasons = _comparable(candidates)
     return chosen, refused | reasons
 
 
-def _comparable(candidates: Sequence[Candidate]) -> Outcome:
+def _comparable(candidates: Sequence[Baselined]) -> Outcome:
     chosen, refused = [], {}
     for each in candidates:
         reason = why_not(each.first, each.second)
@@ -243,7 +248,7 @@ def _reference(rivals: Sequence[Summary]) -> tuple[Summary, str]:
     without = [each for each in whole if not rule_of(each).lam]
     words = "memory" if plain else "SWD"
     best = max(plain or without or whole, key=lambda each: (each.accuracy(), -each.mean("nfe")))
-    told = f"the best rule without {words}" if plain or without else "the best rule"
+    told = f"{BEST} without {words}" if plain or without else BEST
     return best, told
 
 
@@ -264,7 +269,7 @@ def _apart(rule: str, summary: Summary, others: Sequence[Summary]) -> str:
 
 def _other_policies(
     everything: Sequence[Summary], wanted: Collection[str]
-) -> tuple[list[Candidate], dict[str, str]]:
+) -> tuple[list[Baselined], dict[str, str]]:
     """Each baseline with EOS suppressed or last, after the same trial with EOS kept."""
     index = {(place_of(each), _rule(each), each.trial.parts): each for each in everything}
     candidates = []
@@ -275,7 +280,7 @@ def _other_policies(
         setting, exam = place_of(second)
         first = index.get(((replace(setting, eos="keep"), exam), parts.rule, trial.parts))
         if first is not None and trial.key in wanted:
-            candidates.append(Candidate(first, second, "the same rule with EOS kept"))
+            candidates.append(Baselined(first, second, "the same rule with EOS kept"))
     return _comparable(candidates)
 
 
@@ -284,7 +289,7 @@ def _corrected(pairs: Sequence[TrialPair]) -> list[TrialPair]:
     return [replace(pair, holm=p) for pair, p in zip(pairs, corrected, strict=True)]
 
 
-def _pair_of(candidate: Candidate) -> TrialPair:
+def _pair_of(candidate: Baselined) -> TrialPair:
     """Compare two trials, without Holm's correction."""
     first, second, against = candidate
     paired = Comparison(first, second)

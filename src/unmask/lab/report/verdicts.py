@@ -70,7 +70,7 @@ def _references(findings: Findings) -> list[Block]:
         f"{_place(findings, pair)}: rules are compared with {rule_of(pair.first).name}, "
         f"{pair.against} in the same setting."
         for pair in compared.made.values()
-        if pair.first.trial.key in compared.references
+        if pair.with_best
     )
     if not told:
         return []
