@@ -45,5 +45,5 @@ def test_a_policy_is_named_in_every_trial_where_it_differs():
 
 
 def test_a_table_has_a_column_for_every_field_of_a_trial():
-    columns = {"model", "weights", "task", "rule", "block", "eos"}
+    columns = {"model", "weights", "task", "rule", "parts", "block", "eos"}  # rules name versions
     assert {field.name for field in fields(Trial)} == columns | set(VARIED)
