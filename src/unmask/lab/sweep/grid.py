@@ -58,8 +58,8 @@ def spelled_out(text: str) -> list[str]:
     """All rules of a text with braces; swd(0) changes nothing, so it is left out."""
     found = []
     for rule in Rule.expand(text):
-        parts = [part for part in rule.parts if not (isinstance(part, Stability) and part.lam == 0)]
-        found.append(str(Rule.of(parts)))
+        idle = [each for each in rule.modulators if isinstance(each, Stability) and not each.lam]
+        found.append(str(rule.without(idle[0]) if idle else rule))
     return found
 
 
