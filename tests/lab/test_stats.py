@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -16,6 +17,7 @@ from unmask.lab.stats import (
     holm,
     mcnemar,
     paired,
+    sign_flip,
     star_rule,
     starred,
     wilson,
@@ -262,3 +264,26 @@ def test_stars_need_a_corrected_p_below_5_percent():
     assert starred([0.03, 0.02, 0.9]) == [False, False, False]
     assert starred([]) == []
     assert "for all 3 comparisons" in star_rule(3)
+
+
+# Sign flips
+
+
+def test_differences_of_one_size_are_mcnemars():
+    assert sign_flip([0.5] * 6 + [-0.5] + [0.0] * 20) == mcnemar(1, 6)
+    assert sign_flip([0.0, 0.0]) == 1
+
+
+def test_signs_that_are_drawn_agree_with_all_signs():
+    values = np.array([0.9, 0.2, 0.7, -0.1, 0.4, 0.3, -0.25, 0.6])
+    every = np.array(list(itertools.product((-1, 1), repeat=8))) @ values
+    exact = (np.abs(every) >= abs(values.sum()) - 1e-12).mean()
+    assert sign_flip(values) == pytest.approx(exact, abs=0.01)
+    assert sign_flip(-values) == sign_flip(values)
+
+
+def test_without_an_effect_small_ps_are_rare():
+    rng = np.random.default_rng(1)
+    ps = [sign_flip(rng.normal(size=30), samples=400, seed=n) for n in range(300)]
+    assert np.mean(np.array(ps) < 0.05) < 0.09
+    assert sign_flip(rng.normal(1.0, size=60)) < 0.001

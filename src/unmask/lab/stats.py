@@ -119,6 +119,25 @@ def mcnemar(only_first: int, only_second: int) -> float:
     return min(1.0, 2 * total / (1 << discordant))
 
 
+def sign_flip(differences: Sequence[float] | Array, samples: int = 10_000, seed: int = 0) -> float:
+    """Two-sided p of paired differences if the sign of each is a fair coin.
+
+    It asks how often random signs give a sum at least as far from 0. If all differences that are
+    not 0 have one size, this is McNemar's exact test; else signs are drawn, and the p of n draws
+    is never below 1 / (n + 1).
+    """
+    values = np.asarray(differences, dtype=np.float64)
+    sizes = np.abs(values[values != 0])  # [K]
+    if not sizes.size:
+        return 1.0
+    if np.allclose(sizes, sizes[0]):
+        return mcnemar(int((values < 0).sum()), int((values > 0).sum()))
+    rng = np.random.default_rng(seed)
+    signs = rng.integers(0, 2, size=(samples, sizes.size), dtype=np.int8) * 2 - 1
+    reached = np.abs(signs @ sizes) >= abs(values.sum()) - 1e-9 * sizes.sum()
+    return float((1 + reached.sum()) / (1 + samples))
+
+
 def holm(ps: Sequence[float]) -> list[float]:
     """Holm's corrected p of several tests, in their order; valid under any dependence.
 
