@@ -17,7 +17,8 @@ from unmask.errors import UnmaskError, did_you_mean
 
 COMMANDS = (
     "demo", "run", "replay", "explain", "figure", "page", "serve", "eval", "sweep", "report",
-    "tune", "lm-eval", "score", "export", "tasks", "models", "rules", "theory", "conformance",
+    "tune", "dissect", "lm-eval", "score", "export", "tasks", "models", "rules", "theory",
+    "conformance",
 )  # fmt: skip
 
 

@@ -34,7 +34,9 @@ _SIGNAL = {
 }
 
 
-@register("modulate", "only", "the modulator before it there, the score as it was elsewhere")
+@register(
+    "modulate", "only", "the modulator there, the score as it was elsewhere", "unmask dissect"
+)
 @dataclass(frozen=True)
 class Only:
     """Lets the modulator before it act on some positions only.
@@ -92,7 +94,7 @@ class Only:
         return torch.where(some.any(-1, keepdim=True), some, view.masked)
 
 
-@register("modulate", "signal", "the modulator before it, with another D")
+@register("modulate", "signal", "the modulator with another D", "unmask dissect")
 @dataclass(frozen=True)
 class Signal:
     """Shows the modulator before it another D than the position's own.
