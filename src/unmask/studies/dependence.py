@@ -22,6 +22,7 @@ from unmask.errors import RequestError
 from unmask.models.denoiser import Canvas, Denoiser, Hidden
 from unmask.studies.correlation import Array, Correlations, RankedCanvas, correlations
 
+LOWEST = -1e30  # the logit of an impossible token: finite, so that 0 log 0 is 0
 FEWEST = 5  # masks of a canvas: with fewer there is nothing to rank
 
 
@@ -179,9 +180,8 @@ class _Frame(NamedTuple):
     def _row(self, hidden: Hidden, row: int) -> Tensor:
         rows = torch.full_like(self.positions, row)
         logits = self.model.head(hidden, rows, self.positions).float()
-        for token in self.suppressed:
-            logits[:, token] = -1e30  # finite: 0 log 0 is 0
-        return logits.log_softmax(-1)
+        logits[:, list(self.suppressed)] = LOWEST
+        return logits.clamp_min(LOWEST).log_softmax(-1)
 
 
 def _runs(model: Denoiser, requests: Sequence[Request], size: StudySize) -> Iterator[Result]:

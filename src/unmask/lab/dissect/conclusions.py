@@ -54,7 +54,6 @@ def level_of(dissection: Dissection, name: str) -> Level:
 def sentence(dissection: Dissection, name: str) -> str:
     """What a variant shows."""
     subject = dissection[name].variant.words
-    subject = subject[0].upper() + subject[1:]
     own, gain = dissection.differences[BASE, name], points(dissection.gain.measured.difference)
     level = level_of(dissection, name)
     has_gain = dissection.gain.sign > 0

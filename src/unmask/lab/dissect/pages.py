@@ -33,7 +33,7 @@ PLOT = "variants"
 def table(dissection: Dissection) -> ReportTable:
     """Every variant with its accuracy, its forwards and its two differences."""
     columns = columns_of(
-        "variant", "accuracy %", "forwards", "tokens/forward", "less base", "less whole"
+        "variant", "accuracy %", "forwards", "tokens/forward", "over base", "over whole"
     )
     notes = [
         f"* {star_rule(len(dissection.differences))}; p behind an interval is the corrected one.",

@@ -19,11 +19,11 @@ from unmask.rules.view import Modulate
 POLICIES: tuple[Eos, ...] = ("last", "suppress")
 # The parts around the modulator that make a variant, and what it is in words.
 AROUND = {
-    "ends": ("only(ends)", "on end tokens only"),
-    "others": ("only(others)", "on all other tokens only"),
-    "first": ("only(first)", "its start alone"),
-    "mean": ("signal(mean)", "with the row's mean D"),
-    "shuffled": ("signal(shuffled)", "with another position's D"),
+    "ends": ("only(ends)", "{} on end tokens only"),
+    "others": ("only(others)", "{} on all other tokens only"),
+    "first": ("only(first)", "the start of {} only"),
+    "mean": ("signal(mean)", "{} with the row's mean D"),
+    "shuffled": ("signal(shuffled)", "{} with another position's D"),
 }
 
 
@@ -55,12 +55,13 @@ def take_apart(rule: Rule, modulator: Modulate, spec: ModelSpec, eos: str) -> Di
         Variant("whole", "the whole rule", rule),
     ]
     left_out: list[tuple[str, str]] = []
-    for key, (part, words) in AROUND.items():
+    for key, (part, form) in AROUND.items():
+        words = form.format(name)
         if key in ("ends", "others") and not spec.stop_ids:
             left_out.append((words, f"{spec.name} has no token that ends an answer"))
             continue
         try:
-            variants.append(Variant(key, f"{name} {words}", _with_around(rule, modulator, part)))
+            variants.append(Variant(key, words, _with_around(rule, modulator, part)))
         except RuleError as error:
             left_out.append((words, str(error)))
     for policy in POLICIES:
