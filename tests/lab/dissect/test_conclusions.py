@@ -70,14 +70,16 @@ def test_a_gain_of_end_tokens_is_named_as_such():
 def test_the_verdict_names_the_parts_the_signal_and_the_best_policy():
     text = verdict(dissection(LIKE_WORDS))
     assert text.startswith("swd gains +18.0 points [")
-    assert "Most of it: swd on end tokens only has +22.0." in text
-    assert "The signal matters: with another position's D the rule loses -13.0." in text
+    assert "Most of it is there with swd on end tokens only (+22.0)." in text
+    assert "The signal matters: with another position's D the rule solves 13.0 points less." in text
     assert text.endswith("EOS last without swd gains +27.0 at 17.0 forwards.")
 
 
 def test_a_signal_that_another_position_can_give_is_not_what_helps():
     text = verdict(dissection({**LIKE_WORDS, "shuffled": 176}))
     assert "The signal is not what helps" in text
+    behind = verdict(dissection({**LIKE_WORDS, "shuffled": 172}))  # shown neither way
+    assert "Whether it matters whose D a position gets is not shown." in behind
 
 
 def test_a_gain_that_is_not_shown_is_not_taken_apart():

@@ -17,7 +17,8 @@ RULES = (
     "A variant has a gain if it is shown to solve more than the rule without the modulator. It has "
     f"most of the gain of the whole rule if its own is at least {MOST:.0%} of it, else some of it.",
     "The signal matters if the whole rule is shown to solve more than the rule with another "
-    "position's D. It is not what helps if another position's D has most of the gain.",
+    "position's D. It is not what helps if another position's D has most of the gain and the 95% "
+    "interval of its difference to the whole rule holds 0.",
     "An EOS policy does the work of the modulator if, without it, it has most of the gain.",
 )
 # What follows if a variant has most of the gain, or has none that is shown.
@@ -39,7 +40,6 @@ _MEANING: dict[str, dict[Level, str]] = {
         "most": "How much the row moves is enough; which position moves is not needed.",
         "none": "How much the row moves is not enough.",
     },
-    "shuffled": {"most": "It hardly matters whose D a position gets."},
 }
 
 
@@ -79,11 +79,11 @@ def verdict(dissection: Dissection) -> str:
         word = "A loss" if gain.sign < 0 else "No gain"
         return f"{word} of {name} is shown: {numbers}.{_policies(dissection)}"
     places = [each for each in ("ends", "others", "first") if _has_most(dissection, each)]
-    held = "; ".join(
-        f"{dissection[each].variant.words} has {_points(dissection.differences[BASE, each])}"
+    held = " and with ".join(
+        f"{dissection[each].variant.words} ({_points(dissection.differences[BASE, each])})"
         for each in places
     )
-    made_of = f"Most of it: {held}." if places else "No single part has most of it."
+    made_of = f"Most of it is there with {held}." if places else "No single part has most of it."
     return f"{name} gains {numbers}. {made_of}{_signal(dissection)}{_policies(dissection)}"
 
 
@@ -96,6 +96,8 @@ def _meaning(dissection: Dissection, name: str, level: Level) -> str:
         return ""
     if name.startswith("eos=") and level == "most":
         return f" The policy does the work of {dissection.dissected.modulator}."
+    if name == "shuffled":
+        return _signal(dissection)
     said = _MEANING.get(name, {}).get(level, "")
     return f" {said}" if said else ""
 
@@ -114,10 +116,12 @@ def _signal(dissection: Dissection) -> str:
         return ""
     apart = dissection.differences[WHOLE, "shuffled"]
     if apart.sign < 0:
-        return f" The signal matters: with another position's D the rule loses {_points(apart)}."
-    if _has_most(dissection, "shuffled"):
+        lost = points(-apart.measured.difference).removeprefix("+")
+        return f" The signal matters: with another position's D the rule solves {lost} points less."
+    low, high = apart.measured.interval
+    if _has_most(dissection, "shuffled") and low <= 0 <= high:
         return " The signal is not what helps: another position's D has most of the gain."
-    return " Whether the signal matters is not shown."
+    return " Whether it matters whose D a position gets is not shown."
 
 
 def _policies(dissection: Dissection) -> str:
