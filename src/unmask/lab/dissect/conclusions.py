@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from unmask.lab.dissect.findings import BASE, WHOLE, Difference, Dissection
+from unmask.lab.dissect.findings import BASE, WHOLE, Dissection, VariantDifference
 from unmask.lab.report.wording import p_value, points, points_span
 from unmask.lab.stats import LEVEL
 
@@ -140,5 +140,5 @@ def _policies(dissection: Dissection) -> str:
     )
 
 
-def _points(difference: Difference) -> str:
+def _points(difference: VariantDifference) -> str:
     return points(difference.measured.difference)

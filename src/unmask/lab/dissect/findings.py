@@ -31,7 +31,7 @@ class MeasuredVariant:
 
 
 @dataclass(frozen=True)
-class Difference:
+class VariantDifference:
     """One variant against another; Holm's correction counts all comparisons of the dissection."""
 
     measured: EqualCost
@@ -87,17 +87,17 @@ class Dissection:
         return any(len(each.curve.summaries) > 1 for each in self.measured)
 
     @cached_property
-    def differences(self) -> dict[tuple[str, str], Difference]:
+    def differences(self) -> dict[tuple[str, str], VariantDifference]:
         """Every comparison, by the names of the first and the second variant."""
         others = [name for name in self.names if name not in (BASE, WHOLE)]
         pairs = [(BASE, WHOLE), *((first, name) for name in others for first in (BASE, WHOLE))]
         found = [at_equal_cost(self[first].curve, self[second].curve) for first, second in pairs]
         corrected = holm([each.p for each in found])
-        results = (Difference(*each) for each in zip(found, corrected, strict=True))
+        results = (VariantDifference(*each) for each in zip(found, corrected, strict=True))
         return dict(zip(pairs, results, strict=True))
 
     @property
-    def gain(self) -> Difference:
+    def gain(self) -> VariantDifference:
         """The whole rule against the rule without its modulator."""
         return self.differences[BASE, WHOLE]
 

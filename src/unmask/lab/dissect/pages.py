@@ -9,7 +9,7 @@ from typing import Any
 
 from unmask.errors import LabError, UnmaskError
 from unmask.lab.dissect.conclusions import RULES, sentence, verdict
-from unmask.lab.dissect.findings import BASE, WHOLE, Difference, Dissection, MeasuredVariant
+from unmask.lab.dissect.findings import BASE, WHOLE, Dissection, MeasuredVariant, VariantDifference
 from unmask.lab.figures.bars import Bar, accuracy_bars
 from unmask.lab.report.blocks import (
     Block,
@@ -160,7 +160,7 @@ def _row(dissection: Dissection, each: MeasuredVariant) -> tuple[TableCell, ...]
     )
 
 
-def _difference(each: Difference | None) -> TableCell:
+def _difference(each: VariantDifference | None) -> TableCell:
     if each is None:
         return TableCell(NONE)
     star = "*" if each.p_holm < LEVEL else ""
