@@ -106,7 +106,9 @@ def test_along_a_curve_variants_are_compared_at_equal_forwards():
     ends = words.differences["whole", "ends"].measured
     assert (ends.low, ends.high) == (12, 40)
     assert ends.difference < (184 - 176) / COUNT  # the whole rule is further along its curve
-    assert any("at equal forwards" in line for line in lines(words))
+    text = "\n".join(lines(words))
+    assert "at equal forwards" in text
+    assert "the p of a sign-flip test is below 0.05" in text
 
 
 def test_the_page_holds_the_verdict_the_table_and_the_plot(tmp_path):

@@ -36,7 +36,7 @@ def table(dissection: Dissection) -> ReportTable:
         "variant", "accuracy %", "forwards", "tokens/forward", "over base", "over whole"
     )
     notes = [
-        f"* {star_rule(len(dissection.differences))}; p behind an interval is the corrected one.",
+        f"* {_stars(dissection)}; p behind an interval is the corrected one.",
         _costs(dissection),
     ]
     rows = tuple(_row(dissection, each) for each in dissection.measured)
@@ -167,6 +167,16 @@ def _difference(each: VariantDifference | None) -> TableCell:
     small = f"{points_span(each.measured.interval)} {p_value(each.p_holm)}"
     tones: dict[int, Tone] = {1: "gain", -1: "loss", 0: ""}
     return TableCell(f"{points(each.measured.difference)}{star}", small, tones[each.sign])
+
+
+def _stars(dissection: Dissection) -> str:
+    """What a star means; along a curve an example is solved with a chance, so signs are flipped."""
+    rule = star_rule(len(dissection.differences))
+    return (
+        rule.replace("McNemar's exact p", "the p of a sign-flip test")
+        if (dissection.at_equal_forwards)
+        else rule
+    )
 
 
 def _costs(dissection: Dissection) -> str:
