@@ -101,6 +101,7 @@ def random_view(seed: int, rows: int = 3, width: int = 9) -> View:
         revocable=committed,
         revoked_times=whole(0, 2, rows, width) * committed,
         deferred=torch.zeros_like(masked),
+        ends=(uniform(rows, width) < 0.3) & inside,
         progress=Progress(
             step=whole(0, 6, rows),
             opened=masked.sum(-1) + whole(0, 3, rows),
@@ -240,10 +241,11 @@ def outcome(result: Result) -> dict[str, Any]:
 
 
 def default_text(kind: Kind) -> str:
-    """A part with its default knobs, but a timetable of few steps."""
+    """A part with its default knobs, but a timetable of few steps; behind SWD if it needs one."""
     first = next(iter(kind.arguments), None)
     knobs = {"steps": FEW_STEPS} if first is not None and first.name == "steps" else {}
-    return notation(kind.make(**knobs))
+    before = "swd(5) | " if hasattr(kind.target, "around") else ""
+    return before + notation(kind.make(**knobs))
 
 
 def texts(stage: str) -> list[str]:

@@ -14,13 +14,18 @@ from unmask.rules.registry import kinds
 from unmask.rules.scores import confidence, entropy, margin
 from unmask.rules.stability import Stability
 
-MODULATORS = [
-    Rule.parse(f"confidence | {default_text(kind)} | top(1)").modulators[0]
-    for kind in kinds("modulate")
-]
+MODULATORS = {
+    text: Rule.parse(f"confidence | {text} | top(1)").modulations[0].apply
+    for text in (
+        *map(default_text, kinds("modulate")),
+        "swd(5) | only(others)",
+        "swd(5) | only(first)",
+        "swd(5) | signal(shuffled)",
+    )
+}
 SEEDS = st.integers(0, 2**16)
 
-every_modulator = pytest.mark.parametrize("modulate", MODULATORS, ids=repr)
+every_modulator = pytest.mark.parametrize("modulate", MODULATORS.values(), ids=list(MODULATORS))
 
 
 @every_modulator

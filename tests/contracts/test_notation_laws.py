@@ -51,7 +51,8 @@ def _in_a_rule(kind, text):
     score = text if kind.stage == "score" else "confidence"
     select = text if kind.stage == "select" else "top(1)"
     before = f"{text} | " if kind.stage == "logits" else ""
-    middle = f" | {text}" if kind.stage == "modulate" else ""
+    inner = " | swd(5)" if hasattr(kind.target, "around") else ""
+    middle = f"{inner} | {text}" if kind.stage == "modulate" else ""
     after = f" | {text}" if kind.stage in ("limit", "revoke") else ""
     return Rule.parse(f"{before}{score}{middle} | {select}{after}")
 

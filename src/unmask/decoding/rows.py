@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from unmask.decoding.decide import Decide, by_rule
-from unmask.decoding.eos import EosTail
+from unmask.decoding.eos import EosTail, is_stop
 from unmask.decoding.history import History, cells_where
 from unmask.decoding.request import Request, Settings
 from unmask.decoding.results import CellLogits, Result, Step
@@ -189,7 +189,9 @@ class Rows:
         drift = self.history.drift(state, where, logits, needs.drift) if needs.drift else None
         raw, score, drift = _on_host(raw, score, drift)
         trail = self._trail(raw, where) if needs.trail else None
-        return CellStats(where, raw, score, drift, self._eos.deferred(score.token), trail, credited)
+        ends = is_stop(score.token, self.spec.stop_ids) if needs.ends else None
+        deferred = self._eos.deferred(score.token)
+        return CellStats(where, raw, score, drift, deferred, ends, trail, credited)
 
     def _trail(self, raw: Stats, where: Where) -> Tensor:
         """The last values of KL(current || previous) with this forward's; +inf without: [N, n]."""

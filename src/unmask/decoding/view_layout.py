@@ -23,6 +23,7 @@ class CellStats:
     scored: Stats  # of the distributions that score
     drift: Tensor | None  # KL since commit, where the rule needs it
     deferred: Tensor | None  # True where the token ends the answer and is to be ranked last
+    ends: Tensor | None  # True where the token ends the answer, where the rule needs it
     trail: Tensor | None  # [N, n] the last values of KL(current || previous), newest last
     credit: tuple[Tensor, Tensor] | None  # tokens and their credit after this forward, [N, K] each
 
@@ -70,7 +71,7 @@ def lay_out(
         times = state.revoked_times[rows, positions]
         (revocable,) = lay((state.anchor[rows, positions] >= 0) & (times < MOST_REVOCATIONS))
         token, revoked_times = lay(scored.token[inside], times)
-    trail, deferred = stats.trail, stats.deferred
+    trail, deferred, ends = stats.trail, stats.deferred, stats.ends
     return View(
         masked=masked,
         token=token,
@@ -80,6 +81,7 @@ def lay_out(
         revocable=revocable,
         revoked_times=revoked_times,
         deferred=None if deferred is None else lay(deferred[inside])[0] & masked,
+        ends=None if ends is None else lay(ends[inside])[0],
         progress=progress(state),
         **laid,
     )

@@ -82,6 +82,14 @@ class Standing:
         return self.gauge.get(name, math.nan)
 
 
+@dataclass(frozen=True)
+class Modulation:
+    """A modulator as the rule applies it; the `around` of a part behind it makes another of it."""
+
+    apply: Callable[[View, Scores], Scores]
+    ready: Callable[[View, Scores], Tensor] | None = None
+
+
 def _accept(subject: object) -> None:
     """A part without a check accepts every rule and model."""
 
@@ -99,6 +107,8 @@ class Abilities:
     check_model: Callable[[ModelSpec], None] = _accept  # raises if it does not fit the model
     # Modulators: the positions that an adaptive selection may choose, [B, W].
     ready: Callable[[View, Scores], Tensor] | None = None
+    # Modulators: what it makes of the modulator before it, instead of a score.
+    around: Callable[[Modulation], Modulation] | None = None
     # Selections: whether the scores decide how many are chosen; whether a step may choose none.
     adaptive: bool = True
     waits: bool = False
@@ -113,6 +123,7 @@ class Abilities:
 ABILITIES = {ability.name: ability.default for ability in fields(Abilities)}
 _ONLY_FOR = {  # the stages of an ability that not every part may have
     "ready": ("modulate",),
+    "around": ("modulate",),
     "adaptive": ("select",),
     "waits": ("select",),
     "grid": ("select",),

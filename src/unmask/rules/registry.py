@@ -22,6 +22,7 @@ BUILT_IN = (
     "scores",
     "stability",
     "modulators",
+    "around",
     "select",
     "prefixes",
     "budget",

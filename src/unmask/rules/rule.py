@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property, reduce
+from dataclasses import dataclass, replace
+from functools import cached_property, partial, reduce
 from operator import or_
 from typing import Any
 
@@ -13,7 +13,7 @@ from torch import Tensor
 
 from unmask.errors import RuleError
 from unmask.rules.notation import expand, parse
-from unmask.rules.part import STAGE_NAMES, LogitStage
+from unmask.rules.part import STAGE_NAMES, LogitStage, Modulation
 from unmask.rules.recipes import RECIPES
 from unmask.rules.registry import abilities_of, describe, kind_of, notation, spelled
 from unmask.rules.view import Limit, Modulate, Needs, Revoke, Score, Scores, Select, View
@@ -110,8 +110,8 @@ class Rule:
 
     def __call__(self, view: View) -> Decision:
         base = scores = _scored(self.score(view), self.score, view)  # 1. score
-        for modulate in self.modulators:  # 2. modulate
-            scores = _checked(modulate(view, scores), modulate, view)
+        for modulation in self.modulations:  # 2. modulate
+            scores = modulation.apply(view, scores)
         base, scores = _ends_last(view, base, scores)
         chosen = self.select(view.among(self.ready(view, base)), scores)  # 3. select
         self._check(chosen, view)
@@ -124,10 +124,31 @@ class Rule:
         """The positions that the selection may choose: [B, W]; fewer where a modulator waits."""
         return self._gate(view, base) if self._gate else view.masked
 
+    def without(self, modulator: Modulate) -> Rule:
+        """The rule without one of its modulators, and without the parts around it."""
+        kept: list[Modulate] = []
+        dropped = False
+        for part in self.modulators:
+            dropped = part is modulator or (dropped and abilities_of(part).around is not None)
+            kept += [] if dropped else [part]
+        return replace(self, modulators=tuple(kept))
+
+    @cached_property
+    def modulations(self) -> tuple[Modulation, ...]:
+        """The modulators, each as the parts around it have made it."""
+        made: list[Modulation] = []
+        for part in self.modulators:
+            abilities = abilities_of(part)
+            if abilities.around:
+                made[-1] = abilities.around(made[-1])
+            else:
+                made.append(Modulation(partial(_modulated, part), abilities.ready))
+        return tuple(made)
+
     @cached_property
     def _gate(self) -> Callable[[View, Scores], Tensor] | None:
         """The `ready` of the first modulator that has one, if the selection is adaptive."""
-        gates = (abilities_of(part).ready for part in self.modulators)
+        gates = (modulation.ready for modulation in self.modulations)
         adaptive = abilities_of(self.select).adaptive
         return next((gate for gate in gates if gate), None) if adaptive else None
 
@@ -195,6 +216,11 @@ def _checked(scores: Any, part: Any, view: View) -> Scores:
     if bool((scores.key.isnan() & ranked).any()):
         raise RuleError(f"{spelled(part)} gave NaN for a masked position")
     return scores
+
+
+def _modulated(modulate: Modulate, view: View, scores: Scores) -> Scores:
+    """The scores after one modulator, checked."""
+    return _checked(modulate(view, scores), modulate, view)
 
 
 def _ends_last(view: View, base: Scores, scores: Scores) -> tuple[Scores, Scores]:

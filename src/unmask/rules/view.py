@@ -26,6 +26,7 @@ class Needs:
     later_blocks: bool = False  # follow the positions of later blocks as well
     draws: bool = False  # one uniform random number per candidate
     drift: KL | None = None  # KL of committed positions against their distribution at commit
+    ends: bool = False  # which tokens would end the answer
 
     def __or__(self, other: Needs) -> Needs:
         return Needs(
@@ -36,6 +37,7 @@ class Needs:
             self.later_blocks or other.later_blocks,
             self.draws or other.draws,
             self.drift or other.drift,
+            self.ends or other.ends,
         )
 
     @property
@@ -49,7 +51,7 @@ class Needs:
         return bool(self.directions)
 
 
-EVERYTHING = Needs(kl=BOTH_KL, draws=True)
+EVERYTHING = Needs(kl=BOTH_KL, draws=True, ends=True)
 
 
 @dataclass(frozen=True)
@@ -88,6 +90,7 @@ class View:
     trail: Tensor | None = None  # [B, W, n]  the last n values of kl_cur_prev, newest last
     draws: Tensor | None = None  # [B, W]  uniform in [0, 1), from the row's own generator
     drift: Tensor | None = None  # [B, W]  KL between the distributions at commit and now
+    ends: Tensor | None = None  # [B, W]  True where the token would end the answer
     # None unless the EOS policy is `last`
     deferred: Tensor | None = None  # [B, W]  True where the token ends the answer: ranked last
 

@@ -64,8 +64,8 @@ def spelled_out(text: str) -> list[str]:
         return [text.strip()]
     rules = []
     for rule in Rule.expand(text):
-        parts = [part for part in rule.parts if not (isinstance(part, Stability) and part.lam == 0)]
-        rules.append(str(Rule.of(parts)))
+        idle = [each for each in rule.modulators if isinstance(each, Stability) and not each.lam]
+        rules.append(str(rule.without(idle[0]) if idle else rule))
     return rules
 
 
