@@ -1,9 +1,10 @@
 """The report of a store: report.md, report.json, report.html, and its plots beside them.
 
 The way through the files: `gather` reads the store. `findings` holds what is computed from it:
-`pairs` (differences), `aup_curves` and `paper_columns` (the paper's figures); `rule_parts` and
-`panels` say which trials belong together. `about`, `verdicts`, `scores`, `speed`, `trials` and
-`pictures` make the sections, out of `blocks`. `markdown` and `page` write them.
+`pairs` (differences), `aup_curves` and `paper_columns` (the paper's figures); `rule_parts`,
+`versions` and `panels` say which trials belong together. `about`, `verdicts`, `scores`, `speed`,
+`trials`, `overview` and `pictures` make the sections, out of `blocks`. `markdown` and `page` write
+them.
 """
 
 from __future__ import annotations
