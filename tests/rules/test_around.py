@@ -87,7 +87,7 @@ def test_a_modulator_of_a_user_can_be_narrowed():
 
     try:
         view = random_view(2)
-        scores = unmask.Scores.plain(random_scores(2).key.clamp_min(-9))
+        scores = unmask.Scores.log_utility(random_scores(2).key.clamp_min(-9))
         part = modulated("halved | only(ends)", view, scores)
         assert torch.equal(part.key, torch.where(view.ends, scores.key - 1, scores.key))
     finally:
