@@ -23,7 +23,8 @@ if TYPE_CHECKING:
         UnknownName,
         UnmaskError,
     )
-    from unmask.lab.compare import RuleComparison, compare
+    from unmask.lab.compare import compare
+    from unmask.lab.rule_comparison import RuleComparison
     from unmask.models.caches import Cached
     from unmask.models.denoiser import Canvas, Denoiser, Hidden, ModelSpec
     from unmask.models.function import from_function
@@ -97,7 +98,8 @@ _HOMES = {
     "decoding.results": ("Result", "Step"),
     "decoding.sampling": ("Sampling",),
     "errors": ("LabError", "ModelError", "RequestError", "RuleError", "UnknownName", "UnmaskError"),
-    "lab.compare": ("RuleComparison", "compare"),
+    "lab.compare": ("compare",),
+    "lab.rule_comparison": ("RuleComparison",),
     "models.caches": ("Cached",),
     "models.denoiser": ("Canvas", "Denoiser", "Hidden", "ModelSpec"),
     "models.function": ("from_function",),

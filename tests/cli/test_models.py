@@ -23,12 +23,12 @@ def described(capsys, folder, *more):
 
 def test_every_family_is_listed_with_how_it_attends(capsys):
     assert main(["models", "--json"]) == 0
-    found = {family["family"]: family for family in json.loads(capsys.readouterr().out)}
-    assert list(found) == [family.name for family in FAMILIES]
-    assert {name for name, family in found.items() if family["shift"]} == {"dream"}
-    blocks = {name: family["block"] for name, family in found.items() if family["block"]}
+    families = {family["family"]: family for family in json.loads(capsys.readouterr().out)}
+    assert list(families) == [family.name for family in FAMILIES]
+    assert {name for name, family in families.items() if family["shift"]} == {"dream"}
+    blocks = {name: family["block"] for name, family in families.items() if family["block"]}
     assert blocks == {"llada2": 32, "sdar": 4}
-    assert found["llada"]["mask_id"] == 126336
+    assert families["llada"]["mask_id"] == 126336
     assert main(["models"]) == 0
     out = capsys.readouterr().out
     for family in FAMILIES:
@@ -37,12 +37,12 @@ def test_every_family_is_listed_with_how_it_attends(capsys):
 
 
 def test_the_numbers_of_a_folder_are_those_of_the_loaded_model(capsys, folder):
-    found = described(capsys, folder)
+    record = described(capsys, folder)
     model, tokenizer = load(folder)
     count = sum(parameter.numel() for parameter in model.module.parameters())
-    assert found["parameters"] == found["active_parameters"] == count
-    assert found["memory"] == {"bfloat16": 2 * count, "float32": 4 * count}
-    assert found["size"] == (folder / "model.safetensors").stat().st_size
+    assert record["parameters"] == record["active_parameters"] == count
+    assert record["memory"] == {"bfloat16": 2 * count, "float32": 4 * count}
+    assert record["size"] == (folder / "model.safetensors").stat().st_size
     expected = {
         "family": "llada",
         "layers": 2,
@@ -65,7 +65,7 @@ def test_the_numbers_of_a_folder_are_those_of_the_loaded_model(capsys, folder):
         "dtypes": ["float32"],
         "files": ["model.safetensors"],
     }
-    assert {key: found[key] for key in expected} == expected
+    assert {key: record[key] for key in expected} == expected
 
 
 def test_the_description_reads_no_weights(capsys, folder, monkeypatch):
@@ -90,8 +90,8 @@ def test_the_mask_is_told_with_who_named_it(capsys, tmp_path, folder):
     roles = json.loads((nameless / "tokenizer_config.json").read_text())
     roles["mask_token"] = "<|mdm_mask|>"
     (nameless / "tokenizer_config.json").write_text(json.dumps(roles))
-    found = described(capsys, nameless)
-    assert (found["mask_from"], found["mask_id"]) == ("tokenizer", MASK)
+    record = described(capsys, nameless)
+    assert (record["mask_from"], record["mask_id"]) == ("tokenizer", MASK)
     wide = make_llada(
         tmp_path / "wide",
         mask_token_id=None,
@@ -100,8 +100,12 @@ def test_the_mask_is_told_with_who_named_it(capsys, tmp_path, folder):
         n_heads=1,
         n_kv_heads=1,
     )
-    found = described(capsys, wide)
-    assert (found["mask_from"], found["mask_id"], found["mask_token"]) == ("family", 126336, None)
+    record = described(capsys, wide)
+    assert (record["mask_from"], record["mask_id"], record["mask_token"]) == (
+        "family",
+        126336,
+        None,
+    )
 
 
 def test_a_missing_tensor_is_found_without_loading(capsys, tmp_path):
@@ -115,8 +119,8 @@ def test_a_missing_tensor_is_found_without_loading(capsys, tmp_path):
 
 
 def test_the_embedded_model_is_described_by_its_name(capsys):
-    found = described(capsys, "embedded")
-    assert found == described(capsys, FOLDER)
+    record = described(capsys, "embedded")
+    assert record == described(capsys, FOLDER)
     model, _ = load()
     expected = {
         "folder": str(FOLDER),
@@ -129,7 +133,7 @@ def test_the_embedded_model_is_described_by_its_name(capsys):
         "tokenizer": "WordLevel",
         "chat_template": True,
     }
-    assert {key: found[key] for key in expected} == expected
+    assert {key: record[key] for key in expected} == expected
     assert main(["models", "embedded"]) == 0
     assert f"folder      {FOLDER}\n" in capsys.readouterr().out
 

@@ -59,25 +59,25 @@ def test_the_text_is_cut_at_the_first_end_token(run, tmp_path):
     ids = as_json(run, "Hello")["ids"]
     end = next(i for i in range(2, 16) if ids[i] not in ids[:i])
     ending = make_llada(tmp_path / "ending", eos_token_id=ids[end])
-    found = as_json(run, "Hello", model=ending)
-    assert found["ids"] == ids[:end]
-    assert (found["tokens"], found["eos_found"], found["cut_off"]) == (end, True, False)
-    assert found["nfe_eos"] <= found["nfe"]
+    answer = as_json(run, "Hello", model=ending)
+    assert answer["ids"] == ids[:end]
+    assert (answer["tokens"], answer["eos_found"], answer["cut_off"]) == (end, True, False)
+    assert answer["nfe_eos"] <= answer["nfe"]
     _, _, err = run("Hello", model=ending)
     assert f"until EOS); {end} tokens before EOS" in err
     assert "cut off" not in err
 
 
 def test_json_tells_the_cost_and_the_settings(run, folder):
-    found = as_json(run, "Hello", "--seed", "3", "--temperature", "0.5", "--block", "8")
-    assert found["tokens_per_forward"]["nominal"] == round(16 / found["nfe"], 3)
-    assert found["written"] == found["tokens"] == len(found["ids"]) == 16
-    assert (found["eos_found"], found["cut_off"]) == (False, True)
-    seconds = found["seconds"]
+    answer = as_json(run, "Hello", "--seed", "3", "--temperature", "0.5", "--block", "8")
+    assert answer["tokens_per_forward"]["nominal"] == round(16 / answer["nfe"], 3)
+    assert answer["written"] == answer["tokens"] == len(answer["ids"]) == 16
+    assert (answer["eos_found"], answer["cut_off"]) == (False, True)
+    seconds = answer["seconds"]
     assert seconds["total"] == pytest.approx(seconds["model"] + seconds["decision"], abs=1e-5)
     assert min(seconds[name] for name in ("model", "decision")) > 0
     assert 0 <= seconds["kl"] < seconds["decision"]
-    settings = found["settings"]
+    settings = answer["settings"]
     expected = {
         "rule": for_file(RULE),
         "block": 8,
@@ -88,8 +88,8 @@ def test_json_tells_the_cost_and_the_settings(run, folder):
     }
     assert {key: settings[key] for key in expected} == expected
     assert settings["temperature"] == 0.5
-    assert found["model"] == str(folder)
-    assert found["version"] == unmask.__version__
+    assert answer["model"] == str(folder)
+    assert answer["version"] == unmask.__version__
 
 
 def test_a_recipe_brings_its_block(run, folder, capsys):
@@ -113,9 +113,9 @@ def test_a_block_causal_model_keeps_its_blocks_unless_told(run, tmp_path):
     sdar = make_sdar(tmp_path / "sdar")
     model, tokenizer = load(sdar)
     chat = tokenizer.encode_chat([{"role": "user", "content": "Hello"}])
-    found = as_json(run, "Hello", "--cache", "block", model=sdar)
-    assert found["ids"] == unmask.decode(model, chat, RULE, length=16).ids
-    assert found["settings"]["block"] == 4
+    answer = as_json(run, "Hello", "--cache", "block", model=sdar)
+    assert answer["ids"] == unmask.decode(model, chat, RULE, length=16).ids
+    assert answer["settings"]["block"] == 4
     wider = as_json(run, "Hello", "--block", "8", model=sdar)
     assert wider["ids"] == unmask.decode(model.with_block(8), chat, RULE, length=16).ids
     code, _, err = run("Hello", "--block", "full", model=sdar)
@@ -136,29 +136,29 @@ def test_infill_fills_the_masks_and_nothing_else(run, folder):
     mask = model.spec.mask_id
     canvas = [*tokenizer.encode("A "), *[mask] * 5, *tokenizer.encode(" and "), mask, mask]
     result = unmask.infill(model, canvas, RULE)
-    found = as_json(run, "A [MASK*5] and [MASK]<|mdm_mask|>", "--infill")
-    assert found["ids"] == result.canvas.tolist()
-    assert found["text"] == tokenizer.decode(found["ids"], skip_special=True)
-    assert (found["text"][:2], found["written"]) == ("A ", 7)
-    assert " and " in found["text"]
+    answer = as_json(run, "A [MASK*5] and [MASK]<|mdm_mask|>", "--infill")
+    assert answer["ids"] == result.canvas.tolist()
+    assert answer["text"] == tokenizer.decode(answer["ids"], skip_special=True)
+    assert (answer["text"][:2], answer["written"]) == ("A ", 7)
+    assert " and " in answer["text"]
     code, out, err = run("A [MASK*5] and [MASK][MASK]", "--infill")
-    assert (code, out) == (0, found["text"] + "\n")
+    assert (code, out) == (0, answer["text"] + "\n")
     assert "cut off" not in err
 
 
 def test_watch_prints_a_line_per_step_into_a_pipe(run):
-    found = as_json(run, "Hello")
+    answer = as_json(run, "Hello")
     code, out, err = run("Hello", "--watch")
-    lines = out.split("\n")[: found["nfe"]]
+    lines = out.split("\n")[: answer["nfe"]]
     assert code == 0
-    assert [int(line[:3]) for line in lines] == list(range(1, found["nfe"] + 1))
+    assert [int(line[:3]) for line in lines] == list(range(1, answer["nfe"] + 1))
     assert sum(int(line.split()[1]) for line in lines) == 16
     assert [line.count("·") for line in lines] == sorted(
         (line.count("·") for line in lines), reverse=True
     )
     assert "·" not in lines[-1]
-    assert "\x1b" not in out.replace(found["text"], "")
-    assert out.endswith(found["text"] + "\n")
+    assert "\x1b" not in out.replace(answer["text"], "")
+    assert out.endswith(answer["text"] + "\n")
     assert err.startswith("NFE ")
 
 

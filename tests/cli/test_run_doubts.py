@@ -21,12 +21,12 @@ def on_embedded(capsys, *arguments):
 def test_the_embedded_model_is_asked_where_none_is_named(capsys):
     out, warned = on_embedded(capsys, "Repeat: pig, bee.", "--json")
     assert warned == []
-    found = json.loads(out)
-    assert (found["model"], found["written"]) == ("embedded", 48)
-    assert (found["settings"]["dtype"], found["settings"]["chat"]) == ("float32", True)
+    answer = json.loads(out)
+    assert (answer["model"], answer["written"]) == ("embedded", 48)
+    assert (answer["settings"]["dtype"], answer["settings"]["chat"]) == ("float32", True)
     named, _ = on_embedded(capsys, "Repeat: pig, bee.", "--json", "--model", "embedded")
-    assert json.loads(named)["ids"] == found["ids"]
-    assert json.loads(named)["settings"] == found["settings"]
+    assert json.loads(named)["ids"] == answer["ids"]
+    assert json.loads(named)["settings"] == answer["settings"]
 
 
 @pytest.mark.filterwarnings("always")

@@ -14,12 +14,12 @@ def test_a_file_of_prompts_gives_what_single_runs_give(run, in_file, tmp_path):
     for size in ("1", "3"):
         code, printed, err = run("--input", file, "--output", str(out), "--batch-size", size)
         assert (code, printed, err) == (0, "", "")
-        found = answers(out)
-        assert sorted(found) == [1, 2, 3, 4, 5]
+        by_id = answers(out)
+        assert sorted(by_id) == [1, 2, 3, 4, 5]
         for number, prompt in enumerate(PROMPTS, 1):
             alone = as_json(run, prompt)
             for key in ("text", "ids", "nfe", "nfe_eos", "tokens", "eos_found", "cut_off"):
-                assert found[number][key] == alone[key]
+                assert by_id[number][key] == alone[key]
         out.unlink()
 
 
@@ -27,11 +27,11 @@ def test_a_file_of_prompts_is_random_line_by_line_as_its_seeds_say(run, in_file,
     out = tmp_path / "out.jsonl"
     lines = [{"prompt": "Hello"}, {"prompt": "Hello", "id": "b", "seed": 9}, {"prompt": "Hello"}]
     assert run("--input", in_file(*lines), "--output", str(out), "--temperature", "1")[0] == 0
-    found = answers(out)
+    by_id = answers(out)
     for name, seed in ((1, 0), ("b", 9), (3, 2)):
         alone = as_json(run, "Hello", "--temperature", "1", "--seed", str(seed))
-        assert (found[name]["ids"], found[name]["seed"]) == (alone["ids"], seed)
-    assert found[1]["ids"] != found["b"]["ids"]
+        assert (by_id[name]["ids"], by_id[name]["seed"]) == (alone["ids"], seed)
+    assert by_id[1]["ids"] != by_id["b"]["ids"]
 
 
 def test_chats_and_canvases_stand_in_one_file_with_prompts(run, in_file):
@@ -39,9 +39,9 @@ def test_chats_and_canvases_stand_in_one_file_with_prompts(run, in_file):
     file = in_file({"messages": messages}, "\n", {"canvas": "A [MASK*4]."}, {"prompt": "Hello"})
     code, out, err = run("--input", file)
     assert (code, err) == (0, "")
-    found = {line["id"]: line for line in map(json.loads, out.split("\n")[:-1])}
-    assert found[1]["ids"] == found[4]["ids"] == as_json(run, "Hello")["ids"]
-    assert found[3]["ids"] == as_json(run, "A [MASK*4].", "--infill")["ids"]
+    by_id = {line["id"]: line for line in map(json.loads, out.split("\n")[:-1])}
+    assert by_id[1]["ids"] == by_id[4]["ids"] == as_json(run, "Hello")["ids"]
+    assert by_id[3]["ids"] == as_json(run, "A [MASK*4].", "--infill")["ids"]
 
 
 @pytest.mark.parametrize("cut", [0.3, 0.6, 0.999])

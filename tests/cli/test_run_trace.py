@@ -46,8 +46,8 @@ def test_many_prompts_make_a_folder_of_traces(tmp_path, capsys):
     main(["run", "--input", str(lines), *options, "--trace", str(folder)])
     answers = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert sorted(file.name for file in folder.iterdir()) == ["1.trace", "2.trace", "3.trace"]
-    found = {Trace.read(folder / f"{n}.trace").end["text"] for n in (1, 2, 3)}
-    assert found == {answer["text"] for answer in answers}
+    texts = {Trace.read(folder / f"{n}.trace").end["text"] for n in (1, 2, 3)}
+    assert texts == {answer["text"] for answer in answers}
 
 
 def test_a_file_that_is_no_trace_is_not_overwritten(tmp_path, capsys):

@@ -61,11 +61,11 @@ def waits_per_step(device, model, rule, **settings):
     """Of each step of three rows of unequal length, two at once."""
     options = Settings(Rule.parse(rule), **settings)
     requests = [prompt_request(model.spec, [1] * (row + 2), 5, options) for row in range(3)]
-    found = []
+    counts = []
     for _ in decode_steps(model, requests, batch_size=2):
-        found.append(device.waits)
+        counts.append(device.waits)
         device.waits = 0
-    return found
+    return counts
 
 
 @pytest.mark.long

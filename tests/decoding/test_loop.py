@@ -97,12 +97,12 @@ def test_steps_are_snapshots_that_later_steps_do_not_change():
 @pytest.mark.parametrize("block", [None, 1])
 def test_infilling_fills_the_masks_and_leaves_the_rest(canvas, block):
     result = infill(random_lookup(0), canvas, "confidence | swd(1) | eb(0.1)", block=block)
-    found = result.canvas.tolist()
-    assert MASK not in found
-    assert [a for a, b in zip(found, canvas, strict=True) if b != MASK] == [
+    filled = result.canvas.tolist()
+    assert MASK not in filled
+    assert [a for a, b in zip(filled, canvas, strict=True) if b != MASK] == [
         token for token in canvas if token != MASK
     ]
-    assert result.answer.tolist() == [a for a, b in zip(found, canvas, strict=True) if b == MASK]
+    assert result.answer.tolist() == [a for a, b in zip(filled, canvas, strict=True) if b == MASK]
     assert [c == -1 for c in result.commit_step.tolist()] == [token != MASK for token in canvas]
 
 
@@ -164,14 +164,14 @@ def test_dropping_a_row_frees_it_at_once_and_leaves_the_others_alone():
     batch.step()
     batch.drop(keys[1])
     assert len(batch) == 2
-    found = {}
+    results = {}
     while len(batch):
         for step in batch.step():
             assert keys[1] not in step.keys
-            found |= {result.key: result for result in step.finished}
-    assert set(found) == {keys[0], keys[2]}
-    for key in found:
-        assert outcome(found[key]) == outcome(decode(model, prompts[key], rule, length=8))
+            results |= {result.key: result for result in step.finished}
+    assert set(results) == {keys[0], keys[2]}
+    for key in results:
+        assert outcome(results[key]) == outcome(decode(model, prompts[key], rule, length=8))
 
 
 def test_many_prompts_are_taken_longest_first_and_answered_in_their_order():
@@ -353,19 +353,19 @@ def test_a_decision_that_fails_takes_its_own_rows_out_and_no_others(clean_table)
         return first_in(best_first(scores.key, view.masked), 1, view.masked)
 
     model = random_lookup(0)
-    batch, failed, found = Batch(model), [], {}
+    batch, failed, results = Batch(model), [], {}
     good, rule = {}, "confidence | swd(5) | eb(0.5)"
     good[batch.admit(request_of(model, 8, rule, (1,)))] = (1,)
     bad = [batch.admit(request_of(model, 8, "confidence | fails_at_four", (n,))) for n in (2, 3)]
     good[batch.admit(request_of(model, 8, "confidence | top(1)", (4,)))] = (4,)
     while len(batch):
         for step in batch.step(failed):
-            found |= {result.key: result for result in step.finished}
+            results |= {result.key: result for result in step.finished}
     (failure,) = failed
     assert (failure.keys, type(failure.error)) == (tuple(bad), ZeroDivisionError)
-    assert set(found) == set(good)
+    assert set(results) == set(good)
     for key, text in zip(good, (rule, "confidence | top(1)"), strict=True):
-        assert outcome(found[key]) == outcome(decode(model, good[key], text, length=8))
+        assert outcome(results[key]) == outcome(decode(model, good[key], text, length=8))
 
 
 def test_a_row_that_stands_apart_fails_alone(clean_table):
@@ -376,12 +376,12 @@ def test_a_row_that_stands_apart_fails_alone(clean_table):
         return first_in(best_first(scores.key, view.masked), 1, view.masked)
 
     model = random_lookup(0)
-    batch, failed, found = Batch(model), [], []
+    batch, failed, results = Batch(model), [], []
     rows = [request_of(model, 6, "confidence | fails_on_token_3", (n,)) for n in range(1, 6)]
     keys = [batch.admit(row, apart=True) for row in rows]
     while len(batch):
-        found += [result for step in batch.step(failed) for result in step.finished]
+        results += [result for step in batch.step(failed) for result in step.finished]
     assert all(len(failure.keys) == 1 for failure in failed)
-    assert sorted([r.key for r in found] + [f.keys[0] for f in failed]) == keys
-    assert found
+    assert sorted([r.key for r in results] + [f.keys[0] for f in failed]) == keys
+    assert results
     assert failed

@@ -179,5 +179,7 @@ def test_a_recipe_brings_its_block_where_it_fits():
 
 
 def test_the_pair_that_load_gives_is_no_model():
-    with pytest.raises(ModelError, match=r"is no denoiser; write model, tokenizer = unmask.load"):
+    with pytest.raises(
+        ModelError, match=r"is not a denoiser; write model, tokenizer = unmask.load"
+    ):
         decode((random_lookup(0), None), [1], length=4)

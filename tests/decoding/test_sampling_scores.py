@@ -32,8 +32,8 @@ def test_a_plain_run_scores_the_models_own_distribution(name):
 
 @pytest.mark.parametrize("name", ["token", "confidence", "margin", "entropy"])
 def test_suppressed_eos_is_left_out_of_every_statistic(name):
-    found = getattr(first_view(eos="suppress"), name)[0]
-    assert torch.equal(found, getattr(plain_stats(suppress_eos=True), name))
+    column = getattr(first_view(eos="suppress"), name)[0]
+    assert torch.equal(column, getattr(plain_stats(suppress_eos=True), name))
 
 
 def test_eos_last_scores_without_eos_but_counts_raw_entropies():

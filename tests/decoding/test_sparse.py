@@ -22,9 +22,9 @@ VOCABULARY, MASK = 40, 7
 def logits_of(seed, rows=30, vocabulary=VOCABULARY, dtype=torch.float64, scale=3.0):
     generator = torch.Generator().manual_seed(seed)
     scales = scale * torch.rand(rows, 1, generator=generator, dtype=torch.float64) + 0.1
-    found = scales * torch.randn(rows, vocabulary, generator=generator, dtype=torch.float64)
-    found[:, MASK] = -torch.inf
-    return found.to(dtype)
+    logits = scales * torch.randn(rows, vocabulary, generator=generator, dtype=torch.float64)
+    logits[:, MASK] = -torch.inf
+    return logits.to(dtype)
 
 
 def sparsely(now, before, keep, kl=BOTH_KL, slot=None, uniform_start=False):
@@ -50,11 +50,11 @@ def test_the_true_kl_lies_between_the_sparse_one_and_its_bound(seed, keep, step,
     now = before + step * logits_of(seed + 1).nan_to_num(neginf=0.0)
     for direction in BOTH_KL:
         asked = frozenset({direction})
-        found, true = sparsely(now, before, keep, asked), exactly(now, before, asked)
-        low, exact = (getattr(stats, f"kl_{direction}") for stats in (found, true))
+        sparse, true = sparsely(now, before, keep, asked), exactly(now, before, asked)
+        low, exact = (getattr(stats, f"kl_{direction}") for stats in (sparse, true))
         rounding = 1e-9 * (1 + exact)
         assert bool((low <= exact + rounding).all())
-        assert bool((exact <= low + found.kl_error + rounding).all())
+        assert bool((exact <= low + sparse.kl_error + rounding).all())
 
 
 def test_the_bound_is_reached_where_the_rest_stands_on_its_least_token():
@@ -62,19 +62,19 @@ def test_the_bound_is_reached_where_the_rest_stands_on_its_least_token():
     now = torch.tensor([[4.0, -3.0, 1.0, 1.0]], dtype=torch.float64)
     kl = frozenset({"prev_cur"})
     kept = Likeliest.of(before, 1, ())
-    found = reduce(now, kept.previous(torch.zeros(1).long()), kl)
+    sparse = reduce(now, kept.previous(torch.zeros(1).long()), kl)
     true = exactly(now, before, kl).kl_prev_cur
-    assert float(true - found.kl_prev_cur) > 0.05
-    torch.testing.assert_close(found.kl_prev_cur + found.kl_error, true)
+    assert float(true - sparse.kl_prev_cur) > 0.05
+    torch.testing.assert_close(sparse.kl_prev_cur + sparse.kl_error, true)
 
 
 @pytest.mark.parametrize("keep", [VOCABULARY - 1, VOCABULARY, VOCABULARY + 100])
 def test_with_all_tokens_kept_nothing_is_lost(keep):
     now, before = logits_of(0), logits_of(1)
-    found, true = sparsely(now, before, keep), exactly(now, before)
-    torch.testing.assert_close(found.kl_prev_cur, true.kl_prev_cur)
-    torch.testing.assert_close(found.kl_cur_prev, true.kl_cur_prev)
-    assert not bool(found.kl_error.any())
+    sparse, true = sparsely(now, before, keep), exactly(now, before)
+    torch.testing.assert_close(sparse.kl_prev_cur, true.kl_prev_cur)
+    torch.testing.assert_close(sparse.kl_cur_prev, true.kl_cur_prev)
+    assert not bool(sparse.kl_error.any())
 
 
 def test_more_tokens_bring_it_nearer():
@@ -87,41 +87,41 @@ def test_more_tokens_bring_it_nearer():
 
 def test_all_other_statistics_are_those_of_a_full_history():
     now, before = logits_of(0), logits_of(1)
-    found, true = sparsely(now, before, 4), exactly(now, before)
+    sparse, true = sparsely(now, before, 4), exactly(now, before)
     for name in ("token", "confidence", "margin", "entropy"):
-        assert torch.equal(getattr(found, name), getattr(true, name))
+        assert torch.equal(getattr(sparse, name), getattr(true, name))
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_it_is_computed_in_float32_of_half_precision_too(dtype):
     now, before = (logits_of(seed, dtype=dtype) for seed in (0, 1))
-    found, true = sparsely(now, before, 8), exactly(now.double(), before.double())
-    assert bool((found.kl_prev_cur <= true.kl_prev_cur + 1e-4).all())
-    assert bool((true.kl_prev_cur <= found.kl_prev_cur + found.kl_error + 1e-4).all())
+    sparse, true = sparsely(now, before, 8), exactly(now.double(), before.double())
+    assert bool((sparse.kl_prev_cur <= true.kl_prev_cur + 1e-4).all())
+    assert bool((true.kl_prev_cur <= sparse.kl_prev_cur + sparse.kl_error + 1e-4).all())
 
 
 def test_rows_without_history_have_none_to_differ_from():
     now, before = logits_of(0, 4), logits_of(1, 2)
     slot = torch.tensor([1, -1, 0, -1])
-    found = sparsely(now, before, 8, slot=slot)
-    assert found.kl_prev_cur[[1, 3]].tolist() == found.kl_error[[1, 3]].tolist() == [0, 0]
-    assert bool((found.kl_prev_cur[[0, 2]] > 0).all())
+    sparse = sparsely(now, before, 8, slot=slot)
+    assert sparse.kl_prev_cur[[1, 3]].tolist() == sparse.kl_error[[1, 3]].tolist() == [0, 0]
+    assert bool((sparse.kl_prev_cur[[0, 2]] > 0).all())
 
 
 def test_rows_without_history_can_be_compared_with_the_uniform_distribution():
     now, before, slot = logits_of(0, 4), logits_of(1, 2), torch.tensor([1, -1, 0, -1])
-    found = sparsely(now, before, VOCABULARY, slot=slot, uniform_start=True)
+    sparse = sparsely(now, before, VOCABULARY, slot=slot, uniform_start=True)
     true = exactly(now, before, slot=slot, uniform_start=True)
-    torch.testing.assert_close(found.kl_prev_cur, true.kl_prev_cur)
+    torch.testing.assert_close(sparse.kl_prev_cur, true.kl_prev_cur)
 
 
 def test_a_token_that_the_model_itself_forbids_makes_the_bound_infinite():
     now, before = logits_of(0, 2), logits_of(1, 2)
     least = before[0].argsort()[1]  # the first is the mask
     now[0, least] = -torch.inf
-    found = sparsely(now, before, 4, frozenset({"prev_cur"}))
-    assert found.kl_error.isinf().tolist() == [True, False]
-    assert bool(found.kl_prev_cur.isfinite().all())
+    sparse = sparsely(now, before, 4, frozenset({"prev_cur"}))
+    assert sparse.kl_error.isinf().tolist() == [True, False]
+    assert bool(sparse.kl_prev_cur.isfinite().all())
 
 
 def test_a_row_is_the_same_alone_and_among_many_chunks():

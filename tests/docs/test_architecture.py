@@ -1,4 +1,4 @@
-"""docs/architecture.md names files and functions that exist, and its lists are short."""
+"""docs/architecture.md and CONTRIBUTING.md name what exists, and their lists are short."""
 
 import ast
 import re
@@ -37,3 +37,11 @@ def test_decoding_is_understood_from_12_files_and_1600_lines():
     assert len(files) <= 12
     counts = {path: len((ROOT / "src/unmask" / path).read_text().splitlines()) for path in files}
     assert sum(counts.values()) <= 1600, counts
+
+
+def test_contributing_says_in_ten_lines_where_every_folder_is():
+    text = (ROOT / "CONTRIBUTING.md").read_text().partition("## Where things are")[2]
+    layout = text.split("```")[1].strip()
+    folders = {path.parent.name for path in (ROOT / "src" / "unmask").glob("*/__init__.py")}
+    assert folders <= set(re.findall(r"(\w+)/", layout))
+    assert len(layout.splitlines()) <= 10

@@ -86,11 +86,11 @@ def _sum(weights, values):
     return torch.where(weights > 1e-44, weights * values, 0.0).sum(-1)
 
 
-def assert_right(found, rows, tolerance=2e-6):
+def assert_right(stats, rows, tolerance=2e-6):
     about = f"of {rows.now.dtype} {tuple(rows.now.shape)}"
     for name, wanted in expected(rows).items():
         torch.testing.assert_close(
-            getattr(found, name),
+            getattr(stats, name),
             wanted,
             rtol=tolerance,
             atol=10 * tolerance,

@@ -79,16 +79,16 @@ def test_a_choice_without_a_block_holds_until_the_next():
 @pytest.mark.parametrize("name", ["confidence", "margin", "entropy", "kl_prev_cur", "kl_cur_prev"])
 def test_the_check_finds_a_kernel_that_is_a_little_wrong(name):
     def wrong(rows):
-        found = reference.reduce_rows(rows)
-        return replace(found, **{name: getattr(found, name) * 1.001})
+        right = reference.reduce_rows(rows)
+        return replace(right, **{name: getattr(right, name) * 1.001})
 
     assert check.disagreement(wrong, CPU) == f"its {name} is wrong for torch.float32"
 
 
 def test_the_check_finds_a_kernel_that_breaks_ties_otherwise():
     def wrong(rows):
-        found = reference.reduce_rows(rows)
-        return replace(found, token=found.token + 1)
+        right = reference.reduce_rows(rows)
+        return replace(right, token=right.token + 1)
 
     assert check.disagreement(wrong, CPU) == "its token is wrong for torch.float32"
 
@@ -114,8 +114,8 @@ def test_a_kernel_that_can_be_loaded_is_right(name):
 @pytest.mark.usefixtures("fresh")
 def test_a_wrong_kernel_does_not_serve(monkeypatch):
     def wrong(rows):
-        found = reference.reduce_rows(rows)
-        return replace(found, entropy=found.entropy + 1)
+        right = reference.reduce_rows(rows)
+        return replace(right, entropy=right.entropy + 1)
 
     monkeypatch.setattr("unmask.kernels.native.prepare", lambda: CPU)
     monkeypatch.setattr("unmask.kernels.native.reduce_rows", wrong)

@@ -72,11 +72,11 @@ def test_every_float16_is_read_as_the_number_that_it_is():
     numbers = torch.arange(-(2**15), 2**15, dtype=torch.int32).to(torch.int16).view(torch.float16)
     numbers = numbers[numbers.isfinite()]
     pairs = torch.stack([numbers, torch.zeros_like(numbers)], -1)
-    found = native.reduce_rows(
+    stats = native.reduce_rows(
         ReduceInput(pairs, tokens=torch.zeros(len(pairs), dtype=torch.int64))
     )
     torch.testing.assert_close(
-        found.confidence, pairs.double().softmax(-1)[:, 0], rtol=1e-6, atol=0
+        stats.confidence, pairs.double().softmax(-1)[:, 0], rtol=1e-6, atol=0
     )
 
 
@@ -86,10 +86,10 @@ def test_the_exponential_is_right_over_its_whole_range():
     pairs = torch.stack([torch.zeros_like(depths), depths], -1)
     token = torch.ones(len(pairs), dtype=torch.int64)
     past = torch.tensor([[0.0, -200.0]])  # KL(past || now) is then the log of the sum, 1 + exp(z)
-    found = native.reduce_rows(ReduceInput(pairs, past, torch.zeros_like(token), token, BOTH_KL))
+    stats = native.reduce_rows(ReduceInput(pairs, past, torch.zeros_like(token), token, BOTH_KL))
     wanted = pairs.double().logsumexp(-1)
-    torch.testing.assert_close(found.kl_prev_cur, wanted, rtol=0, atol=1.5e-7)
-    torch.testing.assert_close(found.entropy, _entropy(pairs), rtol=3e-7, atol=3e-7)
+    torch.testing.assert_close(stats.kl_prev_cur, wanted, rtol=0, atol=1.5e-7)
+    torch.testing.assert_close(stats.entropy, _entropy(pairs), rtol=3e-7, atol=3e-7)
 
 
 def _entropy(logits):

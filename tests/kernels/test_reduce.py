@@ -44,7 +44,7 @@ def reference(now, past=None):
     lp = now.double().log_softmax(-1)
     p = lp.exp()
     best = p.sort(descending=True).values
-    found = {
+    columns = {
         "confidence": best[:, 0],
         "margin": best[:, 0] - best[:, 1],
         "entropy": -torch.where(p > 0, p * lp, 0.0).sum(-1),
@@ -52,9 +52,9 @@ def reference(now, past=None):
     if past is not None:
         lq = past.double().log_softmax(-1)
         q = lq.exp()
-        found["kl_prev_cur"] = torch.where(q > 0, q * (lq - lp), 0.0).sum(-1)
-        found["kl_cur_prev"] = torch.where(p > 0, p * (lp - lq), 0.0).sum(-1)
-    return found
+        columns["kl_prev_cur"] = torch.where(q > 0, q * (lq - lp), 0.0).sum(-1)
+        columns["kl_cur_prev"] = torch.where(p > 0, p * (lp - lq), 0.0).sum(-1)
+    return columns
 
 
 def random_logits(seed, rows=6, size=40, scale=4.0):

@@ -16,9 +16,9 @@ from unmask.cli.options import import_all
 from unmask.errors import UnmaskError, did_you_mean
 
 COMMANDS = (
-    "demo", "run", "replay", "explain", "figure", "page", "serve", "eval", "sweep", "report",
-    "tune", "dissect", "lm-eval", "score", "export", "tasks", "models", "rules", "theory",
-    "conformance",
+    "demo", "run", "replay", "explain", "figure", "page", "serve", "eval", "compare", "sweep",
+    "report", "tune", "dissect", "lm-eval", "score", "export", "tasks", "models", "rules",
+    "theory", "conformance",
 )  # fmt: skip
 
 

@@ -80,7 +80,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def resume(arguments: argparse.Namespace) -> str:
-    """What is said after 'interrupted'."""
+    """The end of the line that an interrupt prints: how to continue."""
     return "; nothing is kept: run it again, or a shorter one with --problems 20"
 
 

@@ -58,7 +58,7 @@ def add_running(group: argparse._ArgumentGroup, cluster: bool = True) -> None:
 
 
 def resume(arguments: argparse.Namespace) -> str:
-    """What is said after 'interrupted'."""
+    """The end of the line that an interrupt prints: how to continue."""
     return f"; finished examples are in {arguments.store}: the same command goes on"
 
 

@@ -135,7 +135,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def resume(arguments: argparse.Namespace) -> str:
-    """What is said after 'interrupted'."""
+    """The end of the line that an interrupt prints: how to continue."""
     if arguments.output is None:
         return ""
     return f"; finished answers are in {arguments.output}: the same command goes on"
@@ -198,7 +198,7 @@ def _one(session: Session, form: PromptFormat, text: str, arguments: argparse.Na
 
 
 def _speed(text: str | None) -> float:
-    """Frames a second; 0 means that none waits."""
+    """Steps per second; 0 does not wait."""
     number: float = Option("number", "", "", most=1000).parse("--speed", text or str(SPEED))
     return number
 

@@ -107,8 +107,8 @@ def _resolve(
 ) -> Resolved:
     if not hasattr(model, "trunk") or not hasattr(model, "spec"):
         raise ModelError(
-            f"{type(model).__name__} is no denoiser; write model, tokenizer = unmask.load(...), or "
-            "make it one with unmask.wrap"
+            f"{type(model).__name__} is not a denoiser; write model, tokenizer = unmask.load(...), "
+            "or make it one with unmask.wrap"
         )
     if sampling is not None:
         options = replace(options, **vars(sampling))

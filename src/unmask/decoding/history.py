@@ -48,7 +48,7 @@ class AllLogits:
 
 
 def gathered(parts: Sequence[tuple[K | None, Tensor]]) -> K | None:
-    """The rows that are numbered somewhere, together; their numbers are changed in place."""
+    """All rows that a number >= 0 refers to, joined; the numbers are updated in place."""
     used_rows: list[K] = []
     count = 0
     for kept, numbers in parts:
@@ -68,7 +68,7 @@ def cells_where(mask: Tensor) -> Where:
 
 
 class History:
-    """Distributions by cell: `state.slot` says which kept row is a cell's, -1 that none is.
+    """The kept distributions; `state.slot` holds the row of each cell's, or -1 without one.
 
     Nothing is copied from step to step: the logits of a forward are kept whole until the next. With
     `keep`, only so many of the likeliest tokens are kept; `suppressed` tokens never have any mass.
@@ -95,7 +95,7 @@ class History:
         return None if self.last is None else self.last.previous(state.slot[where])
 
     def push(self, state: State, where: Where, logits: Tensor) -> None:
-        """Keep this forward's logits for the next; anything older is no history."""
+        """Keep this forward's logits for the next one, and drop those of earlier forwards."""
         self.last = self._kept(logits)
         state.slot.fill_(-1)
         state.slot[where] = torch.arange(len(logits))

@@ -214,7 +214,7 @@ class DecodingOptions:
 
     @property
     def defaults(self) -> DecodingOptions:
-        """What the recipe says whose name the rule is."""
+        """The length and block of the recipe that the rule names, else a length of 256."""
         recipe = RECIPES.get(self.rule.strip()) if isinstance(self.rule, str) else None
         if recipe is None:
             return DecodingOptions(length=256)

@@ -173,7 +173,7 @@ class Rows:
         return logits
 
     def _reduce(self, logits: Tensor, where: Where) -> CellStats:
-        """One pass over the logits, and one more where another distribution scores."""
+        """One pass over the logits, and a second one if the score reads changed logits."""
         state, needs, sampling = self.state, self.needs, self.settings.sampling
         previous = self.history.previous(state, where)
         raw = self.reducer(logits, previous, needs.directions, needs.uniform_start)

@@ -39,7 +39,7 @@ def lay_out(
     """The view of all rows: values of cells outside the windows are left out."""
     rows, positions = stats.where
     width = int((state.stop - state.start).max())
-    watched = needs.drift is not None or needs.later_blocks  # cells that are no candidates
+    watched = needs.drift is not None or needs.later_blocks  # cells that are not candidates
     inside = window[stats.where] if watched else slice(None)
     rows, positions = rows[inside], positions[inside]
     shape, cells = (len(state), width), (rows, positions - state.start[rows])

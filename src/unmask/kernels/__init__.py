@@ -1,4 +1,4 @@
-"""Kernels that compute the statistics: the fastest that is there and correct, or a chosen one."""
+"""Kernels that compute the statistics: the fastest usable and correct one, or a chosen one."""
 
 from __future__ import annotations
 

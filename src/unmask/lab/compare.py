@@ -1,121 +1,27 @@
-"""Compares rules on a task from Python, as `unmask sweep` and `unmask report` do."""
+"""Compares rules on a task: decodes the same examples under each of them, and grades."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from html import escape
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from unmask.errors import LabError
-from unmask.lab.benchmarks import benchmark
+from unmask.decoding.options import OPTIONS
+from unmask.embedded import NAME
+from unmask.errors import LabError, UnknownName
+from unmask.lab.benchmarks import Example, benchmark
+from unmask.lab.equal_cost import RuleCurve
 from unmask.lab.grading import Tools
-from unmask.lab.stats import LEVEL, holm, star_rule
-from unmask.lab.summary import Comparison, Summary
+from unmask.lab.report.panels import TrialSetting
+from unmask.lab.rule_comparison import RuleComparison
 from unmask.lab.sweep.grid import Setting, spelled_out
-from unmask.lab.sweep.plan import work_of
+from unmask.lab.sweep.plan import Work, work_of
 from unmask.lab.sweep.run import check_graders, run, summaries
-from unmask.lab.sweep.run_options import RunOptions, Silent
+from unmask.lab.sweep.run_options import ProgressListener, RunOptions, Silent
 from unmask.text.session import Session
-
-if TYPE_CHECKING:
-    import pandas
-
-
-@dataclass(frozen=True)
-class RuleComparison:
-    """Rules on the same examples of one task, each against the first."""
-
-    summaries: tuple[Summary, ...]
-
-    def rows(self) -> list[dict[str, Any]]:
-        """One row per rule: accuracy in percent, forward passes, and the difference to the first.
-
-        Intervals cover 95%. The difference is paired: the same examples under both rules. `p` is
-        McNemar's exact p, `p_holm` the same after Holm's correction for all rules but the first.
-        """
-        rows = [self._row(number, each) for number, each in enumerate(self.summaries)]
-        for row, p in zip(rows[1:], holm([row["p"] for row in rows[1:]]), strict=True):
-            row["p_holm"] = p
-        return rows
-
-    def _row(self, number: int, summary: Summary) -> dict[str, Any]:
-        low, high = summary.interval()
-        row = {
-            "rule": summary.trial.rule,
-            "n": summary.count,
-            "accuracy": 100 * summary.accuracy(),
-            "low": 100 * low,
-            "high": 100 * high,
-            "nfe": summary.mean("nfe"),
-            "nfe_eos": summary.mean("nfe_eos"),
-            "tokens_per_forward": summary.rates["effective"],
-            "difference": None,
-            "difference_low": None,
-            "difference_high": None,
-            "p": None,
-            "p_holm": None,
-        }
-        if number:
-            pair = Comparison(self.summaries[0], summary).accuracy()
-            row |= {
-                "difference": 100 * pair.difference,
-                "difference_low": 100 * pair.interval.low,
-                "difference_high": 100 * pair.interval.high,
-                "p": pair.p,
-            }
-        return row
-
-    def to_pandas(self) -> pandas.DataFrame:
-        """The rows as a data frame. Needs pandas."""
-        try:
-            import pandas
-        except ImportError:
-            raise LabError("to_pandas needs pandas; pip install pandas, or use rows()") from None
-        return pandas.DataFrame(self.rows())
-
-    def _cells(self) -> list[tuple[str, ...]]:
-        cells: list[tuple[str, ...]] = [
-            ("rule", "n", "accuracy %", "forwards", "tokens/forward", "difference", "p")
-        ]
-        for row in self.rows():
-            apart, p = "", ""
-            if row["difference"] is not None:
-                span = f"[{row['difference_low']:+.1f}, {row['difference_high']:+.1f}]"
-                star = "*" if row["p_holm"] < LEVEL else ""
-                apart, p = f"{row['difference']:+.1f}{star} {span}", f"{row['p']:.2g}"
-            accuracy = f"{row['accuracy']:.1f} [{row['low']:.1f}, {row['high']:.1f}]"
-            forwards, rate = f"{row['nfe']:.1f}", f"{row['tokens_per_forward']:.2f}"
-            cells.append((row["rule"], str(row["n"]), accuracy, forwards, rate, apart, p))
-        return cells
-
-    def __str__(self) -> str:
-        cells = self._cells()
-        widths = [max(len(row[column]) for row in cells) for column in range(len(cells[0]))]
-        lines = (
-            "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
-            for row in cells
-        )
-        return "\n".join([*lines, *self._notes])
-
-    @property
-    def _notes(self) -> list[str]:
-        """What a star means, if anything is compared."""
-        count = len(self.summaries) - 1
-        return [f"* {star_rule(count)}"] if count else []
-
-    def _repr_html_(self) -> str:
-        head, *body = self._cells()
-        lines = ["".join(f"<th>{escape(text)}</th>" for text in head)]
-        lines += ["".join(f"<td>{escape(text)}</td>" for text in row) for row in body]
-        rows = "".join(f"<tr>{line}</tr>" for line in lines)
-        trial = self.summaries[0].trial
-        about = f"{trial.task}, {trial.length} tokens, {trial.window}, EOS {trial.eos}"
-        caption = escape(". ".join([about, *self._notes]))
-        return f"<table><caption>{caption}</caption>{rows}</table>"
 
 
 def compare(
@@ -123,6 +29,7 @@ def compare(
     task: str,
     model: Session | str | Path | None = None,
     *,
+    curve: bool = False,
     limit: int | None = None,
     store: Path | str | None = None,
     data: Path | str | None = None,
@@ -134,6 +41,8 @@ def compare(
         rules: rules, recipes, or rules with braces, which stand for several.
         task: the name of a task; `unmask tasks` lists them.
         model: a session, a checkpoint folder, a hub id, or None for the embedded model.
+        curve: a rule with braces is one rule at several values of its knob, and rules are compared
+            at equal forwards.
         limit: only the first examples (default: all).
         store: keep every finished example in this file, so that the same call goes on after an
             interruption (default: a temporary file).
@@ -142,23 +51,103 @@ def compare(
             task's preset gives the others.
     """
     session = model if isinstance(model, Session) else Session(model)
-    examples = benchmark(task).load(None if data is None else Path(data))
-    texts = [rule for text in rules for rule in spelled_out(text)]
-    if not texts:
+    folder = None if data is None else Path(data)
+    usual = Setting(session.name, task, session.changed(options), limit=limit)
+    works = works_of(rules_of(rules, curve), usual, session, benchmark(task).load(folder))
+    with _file(store) as file, Tools.of([benchmark(task)]) as tools:
+        options_of_run = RunOptions(file, (str(session.device),), data=folder)
+        return compared(works, options_of_run, tools, Silent())
+
+
+def rules_of(texts: Sequence[str], curve: bool) -> dict[str, list[str]]:
+    """The rules that are compared, by name, each with its settings.
+
+    A text with braces stands for several rules, or with `curve` for one at several knobs.
+    """
+    if curve:
+        named = {text: spelled_out(text) for text in texts}
+    else:
+        named = {rule: [rule] for text in texts for rule in spelled_out(text)}
+    if not named:
         raise LabError("compare needs at least one rule")
-    works = [
-        work_of(
-            Setting(session.name, task, session.changed({**options, "rule": rule}), limit=limit),
-            session,
-            examples,
-        )
-        for rule in dict.fromkeys(texts)
+    return named
+
+
+def works_of(
+    rules: Mapping[str, Sequence[str]], usual: Setting, session: Session, examples: list[Example]
+) -> dict[str, list[Work]]:
+    """The trials of each rule, checked: all are decoded in the same way."""
+    works = {
+        name: [
+            work_of(replace(usual, options=replace(usual.options, rule=text)), session, examples)
+            for text in texts
+        ]
+        for name, texts in rules.items()
+    }
+    every = [work for members in works.values() for work in members]
+    for work in every:
+        work.request(work.asks[0])  # wrong options fail before anything is decoded
+        _check_alike(every[0], work)
+    return works
+
+
+def chosen(works: Mapping[str, Sequence[Work]], names: Sequence[str]) -> dict[str, list[Work]]:
+    """The same trials on the examples of these names."""
+    known = next(iter(works.values()))[0].by_name
+    for name in names:
+        if name not in known:
+            raise UnknownName("example", name, known)
+    return {rule: [work.only(names) for work in members] for rule, members in works.items()}
+
+
+def compared(
+    works: Mapping[str, Sequence[Work]],
+    options: RunOptions,
+    tools: Tools,
+    progress: ProgressListener,
+) -> RuleComparison:
+    """Decode and grade what the store lacks, and compare the rules."""
+    every = [work for members in works.values() for work in members]
+    check_graders(every, tools)
+    left = run(every, options, tools, progress)
+    if left:
+        raise LabError(f"other workers hold {left} examples; run again when they are done")
+    measured = iter(summaries(options.store, every))
+    curves = [
+        RuleCurve(name, tuple(next(measured) for _ in members)) for name, members in works.items()
     ]
-    works[0].request(works[0].asks[0])  # wrong options fail before anything is decoded
-    with _file(store) as file, Tools.of([works[0].bench]) as tools:
-        check_graders(works, tools)
-        run(works, RunOptions(file, (str(session.device),)), tools, Silent())
-        return RuleComparison(tuple(summaries(file, works)))
+    return RuleComparison(tuple(curves), _command(every[0], options))
+
+
+def _check_alike(first: Work, work: Work) -> None:
+    one, other = TrialSetting.of(first.trial), TrialSetting.of(work.trial)
+    lengths = first.trial.length, work.trial.length
+    if one == other and lengths[0] == lengths[1]:
+        return
+    words = [
+        f"{each.trial.rule} in {setting.words([one, other])}, {each.trial.length} tokens"
+        for each, setting in ((first, one), (work, other))
+    ]
+    raise LabError(
+        f"rules are compared in one setting, but these differ: {words[0]}; {words[1]}; give "
+        "--block, --length or --eos, which then hold for all rules"
+    )
+
+
+def _command(work: Work, options: RunOptions) -> tuple[str, ...]:
+    """The options that repeat a comparison, without its rules."""
+    setting = work.setting
+    words = ["--task", setting.task]
+    words += ["--model", setting.model] if setting.model != NAME else []
+    words += ["--preset", setting.preset] if setting.preset else []
+    words += ["--data", str(options.data)] if options.data else []
+    for name in options.imports:
+        words += ["--import", name]
+    for name, value in setting.options.given().items():
+        if name != "rule":
+            flag = f"--{name.replace('_', '-')}"
+            words += [flag] if OPTIONS[name].kind == "switch" else [flag, str(value)]
+    return tuple(words)
 
 
 @contextmanager

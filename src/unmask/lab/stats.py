@@ -160,10 +160,10 @@ def starred(ps: Sequence[float]) -> list[bool]:
     return [p < LEVEL for p in holm(ps)]
 
 
-def star_rule(count: int) -> str:
+def star_rule(count: int, test: str = "McNemar's exact p") -> str:
     """What a star means in a table with `count` comparisons."""
     of = "the one comparison" if count == 1 else f"all {count} comparisons"
-    return f"McNemar's exact p is below {LEVEL:g} after Holm's correction for {of}"
+    return f"{test} is below {LEVEL:g} after Holm's correction for {of}"
 
 
 def _wilson_low(successes: int, trials: int, z: float) -> float:

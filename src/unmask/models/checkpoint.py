@@ -37,7 +37,9 @@ class Checkpoint:
                 raise ModelError(f"{index}: the key 'weight_map' is missing")
             for file in where.values():
                 if not isinstance(file, str) or Path(file).name != file:
-                    raise ModelError(f"{index}: a file is in the folder, got {file!r:.100}")
+                    raise ModelError(
+                        f"{index} must name files of its own folder, got {file!r:.100}"
+                    )
             for file in sorted(set(where.values())):
                 if not (self.folder / file).is_file():
                     raise ModelError(f"{index} names {file!r}, which is not in {self.folder}")

@@ -113,7 +113,10 @@ def _ends(folder: Path, config: Config, family: Family, tokenizer: Tokenizer) ->
         *([] if own is None else [own]),
     ]
     if not listed:
-        raise ModelError(f"{config.file}: the key 'eos_token_id' is missing, in every file")
+        raise ModelError(
+            f"{config.file}: the key 'eos_token_id' is missing, and no file beside it names an "
+            "end token"
+        )
     turns = [tokenizer.token_id(name) for name in family.end_tokens]
     return list(dict.fromkeys([*listed, *(turn for turn in turns if turn is not None)]))
 

@@ -63,7 +63,7 @@ class Tokenizer:
         engine = getattr(tokenizer, "backend_tokenizer", None)
         if engine is None:
             raise ModelError(
-                f"{type(tokenizer).__name__} is no fast tokenizer of transformers; load it with "
+                f"{type(tokenizer).__name__} is not a fast tokenizer of transformers; load it with "
                 "AutoTokenizer.from_pretrained(..., use_fast=True)"
             )
         roles = {role: str(text) for role in _ROLES if (text := getattr(tokenizer, role, None))}

@@ -23,7 +23,7 @@ EXACT = 12  # up to so many contested positions every one of their sets is tried
 class Budget:
     """The paper's constrained problem: the set of most utility with a total D of delta nats.
 
-    The utility is what the key is the logarithm of: S itself, and exp(-H) for the entropy. (Taken
+    The utility is exp(key): S itself, and exp(-H) for the entropy. (Taken
     literally, a sum of -H is largest for the empty set, so nothing would ever be committed.)
 
     What is guaranteed: D adds up to at most delta, unless no position fits alone; then the best
@@ -112,7 +112,7 @@ def _utility(key: Tensor, candidates: Tensor) -> Tensor:
 
 
 def _solve(cost: Tensor, gain: Tensor, delta: float) -> Tensor:
-    """The set of most gain within delta: [B, n] -> [B, n] bool; of half of it beyond EXACT."""
+    """The best set within delta: [B, n] -> [B, n] bool; beyond EXACT, one at least half as good."""
     most = cost.shape[-1]
     if most <= EXACT:
         return _best_set(cost, gain, delta)

@@ -68,7 +68,7 @@ class PositionCalibration:
         return f"Favour early positions of the block: {place}.{rare}"
 
     def check_rule(self, rule: Rule) -> None:
-        """Raise for a score that is no probability."""
+        """Raise if the score is not a probability."""
         require(rule.score is not entropy, f"{_SCORE}, not entropy")
 
     def check_model(self, spec: ModelSpec) -> None:

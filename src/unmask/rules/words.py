@@ -8,12 +8,12 @@ KL_WORDS = {"prev_cur": "KL(previous || current)", "cur_prev": "KL(current || pr
 
 
 def number(value: float, digits: int = 3) -> str:
-    """What a trace holds of a number, about three digits: 0.83, 1e-05, inf; - where unknown."""
+    """A number with three digits: 0.83, 1e-05, inf; - if it is unknown."""
     return "-" if math.isnan(value) else f"{value:.{digits}g}"
 
 
 def beside(value: float, level: float) -> str:
-    """A number as it stands beside the level that it was compared with, never the same as it."""
+    """A number with as many digits as it takes to tell it from the level it was compared with."""
     written = number(value)
     if written != number(level) or value == level:
         return written

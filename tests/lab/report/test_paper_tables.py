@@ -128,6 +128,12 @@ def test_the_papers_efficiency_stands_beside_timed_runs_alone():
     assert "These runs were not timed" not in read_page([timed]).text
 
 
+def test_a_length_that_the_papers_efficiency_table_lacks_has_no_empty_table():
+    short = {**LLADA, "task": "humaneval", "rule": SWD, "length": 128}
+    captions = [t.caption for t in read_page([summary("10", timing="an A100", **short)]).tables]
+    assert captions[-1] == "GSAI-ML/LLaDA-8B-Instruct: humaneval, 128 tokens, timed: an A100"
+
+
 def test_timed_trials_are_compared_among_themselves():
     timed = [summary("10", rule=rule, timing="batch size 1") for rule in (BASE, SWD)]
     seen = read_page([*timed, summary("10", rule=SWD)])

@@ -124,7 +124,7 @@ def furnish(axes: Axes, title: str) -> None:
 def _write_knobs(axes: Axes, curves: Sequence[PlotCurve], lines: Sequence[Line2D]) -> None:
     """Write the knob beside every point, in the colour of the curve."""
     pixels = axes.figure.dpi / 72  # per point
-    covered = np.concatenate([_drawn(axes, curve, pixels) for curve in curves])  # [N, 2]
+    covered = np.concatenate([drawn_pixels(axes, curve, pixels) for curve in curves])  # [N, 2]
     write_labels(
         axes,
         [
@@ -136,7 +136,7 @@ def _write_knobs(axes: Axes, curves: Sequence[PlotCurve], lines: Sequence[Line2D
     )
 
 
-def _drawn(axes: Axes, curve: PlotCurve, pixels: float) -> Array:
+def drawn_pixels(axes: Axes, curve: PlotCurve, pixels: float) -> Array:
     """The pixels of a curve's lines, error bars and markers: [N, 2]."""
     nfe, accuracy, low, high = _columns(curve)
     spots, lows, highs = (

@@ -53,7 +53,7 @@ def costs(findings: Findings) -> Section:
             notes = () if timing else (UNTIMED,)
             tables.append(ReportTable(caption, columns(*names), tuple(rows), notes))
             if timing and model.counterpart == LLADA and exam.task == "humaneval":
-                tables.append(_paper(exam.length))
+                tables += _paper(exam.length)
     return Section("Time and memory", tuple(tables))
 
 
@@ -111,7 +111,8 @@ def _costs(each: Summary) -> tuple[TableCell, ...]:
     return cells(number(each.mean("nfe")), *map(seconds, spent.values()), *shares, *memory)
 
 
-def _paper(length: int) -> ReportTable:
+def _paper(length: int) -> list[ReportTable]:
+    """The paper's efficiency table, if it has this length."""
     names = ("strategy", "acc %", "NFE", "model s", "KL s", "total s", "memory GB, mean", "peak")
     rows = [
         cells(
@@ -126,4 +127,4 @@ def _paper(length: int) -> ReportTable:
         if row["length"] == length
     ]
     caption = f"The paper's efficiency table: LLaDA on HumanEval, {length} tokens"
-    return ReportTable(caption, columns(*names), tuple(rows), (PAPERS,))
+    return [ReportTable(caption, columns(*names), tuple(rows), (PAPERS,))] if rows else []

@@ -56,11 +56,11 @@ class Sweep:
 
 def spelled_out(text: str) -> list[str]:
     """All rules of a text with braces; swd(0) changes nothing, so it is left out."""
-    found = []
+    rules = []
     for rule in Rule.expand(text):
         idle = [each for each in rule.modulators if isinstance(each, Stability) and not each.lam]
-        found.append(str(rule.without(idle[0]) if idle else rule))
-    return found
+        rules.append(str(rule.without(idle[0]) if idle else rule))
+    return rules
 
 
 def read_sweep(name: str, changes: Mapping[str, Any]) -> Sweep:

@@ -293,9 +293,9 @@ class Store:
 
     def check(self) -> None:
         """Let SQLite check its file; raises if the file is damaged."""
-        (found,) = self._rows("PRAGMA integrity_check(1)")[0]
-        if found != "ok":
-            raise self._damaged(str(found))
+        (verdict,) = self._rows("PRAGMA integrity_check(1)")[0]
+        if verdict != "ok":
+            raise self._damaged(str(verdict))
         lost = "SELECT example FROM examples WHERE trial NOT IN (SELECT key FROM trials) LIMIT 1"
         for (example,) in self._rows(lost):
             raise self._damaged(f"example {example!r} belongs to no trial")

@@ -1,0 +1,100 @@
+"""A comparison as files: one HTML page, Markdown, JSON, and the plot of all rules."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from unmask.errors import UnmaskError
+from unmask.lab.figures.plots import PlotCurve, PlotPoint
+from unmask.lab.figures.scatter import front_scatter
+from unmask.lab.report.blocks import (
+    Block,
+    Items,
+    Picture,
+    ReportTable,
+    Section,
+    Text,
+    cells,
+    columns,
+)
+from unmask.lab.report.markdown import markdown
+from unmask.lab.report.page import page
+from unmask.lab.report.wording import clean, counted
+from unmask.lab.rule_comparison import RuleComparison
+from unmask.lab.summary import Summary
+
+PLOT = "accuracy-forwards"
+MOST = 40  # examples on the page; the JSON file has all
+
+
+def write_comparison(comparison: RuleComparison, folder: Path) -> Iterator[Path]:
+    """Write all files and yield each after it is written; without matplotlib there is no plot."""
+    folder.mkdir(parents=True, exist_ok=True)
+    files = [folder / f"{PLOT}{suffix}" for suffix in (".svg", ".png")]
+    drawings, missing = {}, ""
+    try:
+        draw(comparison, *files)
+        drawings = {PLOT: files[0].read_text(encoding="utf-8")}
+        yield from files
+    except UnmaskError as error:
+        missing = f"There is no plot: {error}."
+    report = report_of(comparison, missing)
+    record = json.dumps(comparison.record(), indent=1, ensure_ascii=False)
+    texts = {
+        "compare.md": markdown(report),
+        "compare.json": f"{record}\n",
+        "compare.html": page(report, drawings),
+    }
+    for name, text in texts.items():
+        (folder / name).write_text(text, encoding="utf-8")
+        yield folder / name
+
+
+def draw(comparison: RuleComparison, *files: Path) -> None:
+    """Draw the rules with their names, and the front, into .svg, .png or .pdf files."""
+    curves = [
+        PlotCurve(clean(curve.name), tuple(map(_point, curve.settings)), baseline=not number)
+        for number, curve in enumerate(comparison.curves)
+    ]
+    front_scatter(curves, [_point(each) for each in comparison.front], comparison.about, *files)
+
+
+def report_of(comparison: RuleComparison, missing: str = "") -> Section:
+    """The comparison as blocks; `missing` says why there is no plot."""
+    blocks: list[Block] = [Text(verdict) for verdict in comparison.verdicts()]
+    tables = [_table(f"Every setting: {comparison.about}", comparison.cells(), comparison.notes)]
+    if comparison.swept:
+        caption = f"Against {comparison.curves[0].name}, at equal forwards"
+        tables.append(_table(caption, comparison.curve_cells(), comparison.notes))
+    blocks.append(Section("Rules", tuple(tables)))
+    alt = ". ".join(comparison.verdicts()) or comparison.about
+    caption = "Accuracy against forward passes; the broad line is the front: no setting is better"
+    drawn: Block = Text(missing) if missing else Picture(PLOT, caption, alt)
+    return Section("Comparison of rules", (*blocks, Section("Plot", (drawn,)), *_apart(comparison)))
+
+
+def _table(caption: str, rows: Sequence[Sequence[str]], notes: Sequence[str]) -> ReportTable:
+    head, *body = rows
+    return ReportTable(caption, columns(*head), tuple(cells(*row) for row in body), tuple(notes))
+
+
+def _apart(comparison: RuleComparison) -> list[Section]:
+    """The examples that only one of two rules solves, with the commands that trace both."""
+    examples = comparison.disagreements()
+    if not examples:
+        return []
+    intro = f"{counted(len(examples), 'example')} solved by one of two rules only"
+    intro += f"; the first {MOST} are shown, compare.json has all." if len(examples) > MOST else "."
+    items = tuple(
+        f"{each['example']}: right with {each['right']}, wrong with {each['wrong']}. Trace both: "
+        f"{each['command']}"
+        for each in examples[:MOST]
+    )
+    return [Section("Examples that tell the rules apart", (Text(intro), Items(items)))]
+
+
+def _point(summary: Summary) -> PlotPoint:
+    low, high = summary.interval()
+    return PlotPoint("", summary.mean("nfe"), summary.accuracy(), low, high)
