@@ -107,3 +107,9 @@ def test_rules_are_ordered_by_score_then_lam_then_knob_as_numbers():
         "margin | eb(0.1)",
         "entropy | eb(0.1)",
     ]
+
+
+def test_a_part_around_swd_goes_with_it():
+    parts = parts_of("entropy | swd(5) | only(ends) | eb(0.1)")
+    assert parts.base == "entropy | eb(0.1)"
+    assert parts.lam == 5

@@ -16,6 +16,7 @@ from unmask.rules.fingerprint import is_own
 from unmask.rules.part import STAGE_NAMES
 from unmask.rules.registry import TABLE, kinds, show
 from unmask.rules.rule import Rule
+from unmask.rules.stability import swd_of
 
 READINGS = ("start", "form", "scope")  # arguments of swd that say how the paper is read
 OPEN = "·"  # replaces the knob in the name of a method
@@ -177,6 +178,8 @@ def parts_of(rule: str) -> RuleParts:
     swd = next((each for each in kept if each.name == "swd"), None)
     select = next((each for each in kept if each.stage == "select"), Piece("", "select"))
     base = [each for each in kept if each.name != "swd"]
+    if parsed is not None and (part := swd_of(parsed)):  # and without the parts around it
+        base = [Piece.read(each) for each in str(parsed.without(part)).split("|")]
     after = ("select", "limit", "revoke")
     return RuleParts(
         _joined(kept),
@@ -190,7 +193,7 @@ def parts_of(rule: str) -> RuleParts:
         problem,
         _joined([each.without(READINGS) if each.name == "swd" else each for each in kept]),
         tuple((name, swd.values[name]) for name in READINGS) if swd else (),
-        parsed is None or parsed.needs.history or parsed.logits is not None,
+        parsed is None or parsed.remembers,
         parsed is None or any(is_own(TABLE[each.name].target) for each in pieces),
         tuple(kept),
     )
