@@ -11,7 +11,7 @@ MINE = """
 import unmask
 
 @unmask.selection(needs=unmask.Needs())
-def leftmost(view, scores, k: int = 2):
+def arena_first(view, scores, k: int = 2):
     "Take the first k masks."
     return view.masked & (view.masked.cumsum(-1) <= k)
 """
@@ -30,7 +30,7 @@ def call(tmp_path, monkeypatch, capsys):
 
 def test_a_rule_of_ones_own_stands_beside_the_recipes(call, tmp_path):
     (tmp_path / "arena_rules.py").write_text(MINE)
-    mine = "confidence | leftmost({1,4})"
+    mine = "confidence | arena_first({1,4})"
     code, out, _ = call(mine, "--import", "arena_rules.py", "--block", "full", "--eos", "keep,last")
     assert code == 0
     assert out.startswith("3 rules in ")
@@ -41,8 +41,8 @@ def test_a_rule_of_ones_own_stands_beside_the_recipes(call, tmp_path):
     ]  # fmt: skip
     names = {each["rule"] for each in record["fields"][0]["rules"]}
     assert names == {"eb", "swd", mine}
-    assert "leftmost" in (folder / "arena.html").read_text()
-    assert "leftmost" in (folder / "img/arena-copy-full-window-eos-kept.svg").read_text()
+    assert "arena_first" in (folder / "arena.html").read_text()
+    assert "arena_first" in (folder / "img/arena-copy-full-window-eos-kept.svg").read_text()
     assert "| rule | difference |" in (folder / "arena.md").read_text()
 
 
