@@ -10,14 +10,16 @@ import torch
 from torch import Tensor
 
 from unmask.decoding.decide import Decide, by_rule
-from unmask.decoding.eos import EosTail
+from unmask.decoding.declared import answer_cells, logit_gaps, standing
+from unmask.decoding.eos import EosTail, is_stop
+from unmask.decoding.finite import why_no_token
 from unmask.decoding.history import History, cells_where
 from unmask.decoding.request import Request, Settings
 from unmask.decoding.results import CellLogits, Result, Step
-from unmask.decoding.sampling import adding, scored, uniform_draws
+from unmask.decoding.sampling import adding, likeliest, scored, uniform_draws
 from unmask.decoding.state import State, Where
-from unmask.decoding.view_layout import CellStats, lay_out
-from unmask.decoding.windows import in_window, open_windows
+from unmask.decoding.view_layout import CellStats, lay_out, logit_cells
+from unmask.decoding.windows import in_window, narrowed, open_windows
 from unmask.errors import ModelError
 from unmask.kernels.common import Stats, on_host
 from unmask.kernels.reduce import Past, reduce
@@ -58,6 +60,7 @@ class Rows:
         self.reducer, self.decide = reducer, decide
         self.spec = model.spec
         self.needs = settings.rule.needs
+        self._declares = self.needs.beyond or settings.rule.window is not None
         self.members: list[Member] = []
         self._eos = EosTail(settings.eos, self.spec)
         mask = () if settings.allow_mask else (self.spec.mask_id,)
@@ -100,8 +103,9 @@ class Rows:
         if self._arrived:
             from_zero = self.spec.block is not None
             mask, trail = self.spec.mask_id, self.needs.trail
-            new = State.of(self._arrived, mask, self.settings.block, trail, from_zero)
-            open_windows(new, self.settings.block)
+            memory = self.settings.rule.memory
+            new = State.of(self._arrived, mask, self.settings.block, trail, from_zero, memory)
+            open_windows(new, self.settings.block, self.settings.rule)
             known = [self._state] if self._state is not None and len(self._state) else []
             self._state, self._arrived = State.joined([*known, new]), []
         assert self._state is not None, "no row was admitted yet"
@@ -123,7 +127,7 @@ class Rows:
     def step(self, hidden: Hidden, first: int) -> Step:
         """Decide and commit; these rows begin at `first` in the forward's batch."""
         state, keys = self.state, tuple(self.keys)
-        window = in_window(state)
+        window, self._seen = in_window(state), self.lengths
         candidates = self._fresh(state.masked & window & self._eos.wanted(state), hidden, first)
         where = cells_where(self._active(candidates, hidden, first))
         logits = self._head(hidden, first, where)  # 1. predict   [N, V]
@@ -131,17 +135,23 @@ class Rows:
         self._check_finite(stats, hidden, first)
         draws = uniform_draws(state, candidates, self._generators) if self.needs.draws else None
         view = lay_out(state, window, candidates, stats, draws, self.needs)
+        if self._declares:
+            view = self._with_declared(view, hidden, first)
         view, decision = self.decide(self.settings, state, view)  # 3. decide    [B, W]
         forward, start, stop = state.nfe.clone(), state.start, state.stop
-        self._remember(logits, stats, decision)  # 4. remember
+        self._remember(logits, stats, view, decision)  # 4. remember
         self._commit(view, decision)  # 5. commit
+        rewritten = self._rewrite(view, decision, hidden, first)
         filled = self._eos.apply(state)
+        filled = filled if rewritten is None else filled | rewritten
         state.nfe += 1
         state.step += 1
         tokens, lengths = state.tokens.clone(), state.length
         finished = ~state.masked.any(-1)
+        if decision.held is not None:
+            finished &= ~decision.held
         results = self._results(finished)
-        self._open_windows(hidden, first)
+        self._open_windows(hidden, first, decision.held)
         if results:
             self._keep((~finished).nonzero()[:, 0].tolist())
         kept = CellLogits(*where, logits) if self.keep_logits else None
@@ -149,8 +159,35 @@ class Rows:
             keys, forward, start, stop, view, decision, filled, tokens, lengths, results, kept
         )
 
+    def _with_declared(self, view: View, hidden: Hidden, first: int) -> View:
+        """The view with what parts declare beyond the cells that are computed anyway."""
+        state, needs, progress = self.state, self.needs, view.progress
+        if needs.ends:
+            progress = replace(progress, ended=self._eos.ended(state))
+        if needs.gaps is not None:
+            cells = self._fresh(answer_cells(state, *needs.gaps), hidden, first)
+            where = cells_where(cells)
+            gaps = logit_gaps(state, needs.gaps, where, self._head(hidden, first, where))
+            progress = replace(progress, gaps=gaps)
+        if needs.fixed or needs.shadow:
+            view = replace(view, standing=standing(state, view.masked.shape[-1]))
+        view = replace(view, progress=progress)
+        rule = self.settings.rule
+        return narrowed(state, view, rule, self.settings.block) if rule.window else view
+
+    @property
+    def lengths(self) -> Tensor:
+        """How many ids the next forward sees of each row: all, unless the rule hides some: [B]."""
+        state, sight = self.state, self.settings.rule.sight
+        if not sight:
+            return state.length
+        seen = state.memory.values[sight]
+        return torch.where(seen > 0, state.start + seen, state.length)
+
     def _fresh(self, cells: Tensor, hidden: Hidden, first: int) -> Tensor:
         """The cells that this forward computed; a cache leaves the others as they were: [B, L]."""
+        if self.settings.rule.sight:
+            cells = cells & (torch.arange(cells.shape[-1]) < self._seen[:, None])
         if hidden.fresh is None:
             return cells
         return cells & hidden.fresh[first : first + len(self), : cells.shape[-1]]
@@ -158,8 +195,8 @@ class Rows:
     def _active(self, candidates: Tensor, hidden: Hidden, first: int) -> Tensor:
         """The cells whose logits are computed: candidates, and others the rule watches: [B, L]."""
         active = candidates
-        if self.needs.drift:
-            active = active | self._fresh(self.state.anchor >= 0, hidden, first)
+        if self.needs.committed:
+            active = active | self._fresh(self.state.committed, hidden, first)
         if self.needs.later_blocks:
             active = active | self._fresh(self.state.masked, hidden, first)
         return active
@@ -177,25 +214,23 @@ class Rows:
         state, needs, sampling = self.state, self.needs, self.settings.sampling
         previous = self.history.previous(state, where)
         raw = self.reducer(logits, previous, needs.directions, needs.uniform_start)
-        credit, boost = self.settings.rule.logits, None
-        credited: tuple[Tensor, Tensor] | None = None
-        if credit is not None:  # it is kept on the host: one more wait for a GPU
-            here, held = raw.on_host(), (state.credit_token[where], state.credit[where])
-            credited = credit.updated(*held, here.token, here.confidence)
-            boost = adding(credited[0], credit.bonus(credited[1]), logits.device)
+        stage, boost, amounts = self.settings.rule.logits, None, None
+        if stage is not None:  # it works on the host: one more wait for a GPU
+            bias = stage.biased(logit_cells(state, where, raw.on_host(), self.spec.stop_ids))
+            boost, amounts = adding(bias.tokens, bias.bonus, logits.device), bias.amounts
         drawn, generators = where[0].tolist() if sampling.draws else [], self._generators
         own = [generators[row] for row in drawn]
         score = scored(logits, raw, sampling, boost, self._eos.last, own)
         drift = self.history.drift(state, where, logits, needs.drift) if needs.drift else None
+        top = None
+        if needs.top:
+            best = reduce(logits, transform=boost) if boost else raw
+            top = likeliest(logits, best.confidence, boost, needs.top)
         raw, score, drift = _on_host(raw, score, drift)
         trail = self._trail(raw, where) if needs.trail else None
-        return CellStats(where, raw, score, drift, self._eos.deferred(score.token), trail, credited)
-
-    def _trail(self, raw: Stats, where: Where) -> Tensor:
-        """The last values of KL(current || previous) with this forward's; +inf without: [N, n]."""
-        assert raw.kl_cur_prev is not None
-        newest = torch.where(self.state.slot[where] >= 0, raw.kl_cur_prev, torch.inf)
-        return torch.cat([self.state.trail[where][:, 1:], newest[:, None]], -1)
+        ends = is_stop(score.token, self.spec.stop_ids) if needs.ends else None
+        deferred = self._eos.deferred(score.token)
+        return CellStats(where, raw, score, drift, deferred, trail, amounts, top, ends)
 
     def _check_finite(self, stats: CellStats, hidden: Hidden, first: int) -> None:
         broken = stats.raw.confidence.isnan().nonzero()
@@ -206,26 +241,22 @@ class Rows:
                 f"at step {int(self.state.nfe[row])}, position {int(position)} of request "
                 f"{self.keys[int(row)]}"
             )
-            raise ModelError(f"{self.spec.name} gave {self._no_token(logits, where)}")
+            reason = why_no_token(logits, self.spec, self._suppressed, where)
+            raise ModelError(f"{self.spec.name} gave {reason}")
 
-    def _no_token(self, logits: Tensor, where: str) -> str:
-        """Why no token can be chosen by these logits, [V], before any is suppressed."""
-        finite = logits.isfinite().nonzero()[:, 0].tolist()
-        if finite and set(finite) <= {*self._suppressed} and bool((logits < torch.inf).all()):
-            kinds = {self.spec.mask_id: "mask", self.spec.eos_id: "EOS"}
-            names = " and ".join(f"the {kinds[token]} token {token}" for token in finite)
-            return (
-                f"a finite logit only to {names} {where}, which these settings never predict; "
-                "check the mask id and the weights"
-            )
-        return (
-            f"NaN, +inf or only -inf logits {where}; check the weights and the dtype (float16 "
-            "overflows where bfloat16 does not)"
-        )
+    def _trail(self, raw: Stats, where: Where) -> Tensor:
+        """The last values of KL(current || previous) with this forward's; +inf without: [N, n]."""
+        assert raw.kl_cur_prev is not None
+        newest = torch.where(self.state.slot[where] >= 0, raw.kl_cur_prev, torch.inf)
+        return torch.cat([self.state.trail[where][:, 1:], newest[:, None]], -1)
 
-    def _remember(self, logits: Tensor, stats: CellStats, decision: Decision) -> None:
+    def _remember(self, logits: Tensor, stats: CellStats, view: View, decision: Decision) -> None:
         """Write into the state and the history what this step has computed."""
         state, where = self.state, stats.where
+        if self.settings.rule.memory:
+            inside = torch.arange(view.masked.shape[-1]) < (state.stop - state.start)[:, None]
+            new = self.settings.rule.remembered(view, decision)
+            state.memory.write(new, state.start, inside)
         state.idle = torch.where(decision.chosen.any(-1), 0, state.idle + 1)
         if stats.raw.kl_error is not None:
             state.kl_error.scatter_reduce_(0, where[0], stats.raw.kl_error, "amax")
@@ -252,10 +283,36 @@ class Rows:
         if len(rows):
             state.take_back((rows, state.start[rows] + columns), self.spec.mask_id)
 
-    def _open_windows(self, hidden: Hidden, first: int) -> None:
+    def _rewrite(self, view: View, decision: Decision, hidden: Hidden, first: int) -> Tensor | None:
+        """Write what the rule writes over committed tokens and after the window: [B, L] bool."""
+        if decision.written is None and decision.finished is None:
+            return None
+        state, cells = self.state, torch.zeros_like(self.state.masked)
+        if decision.written is not None:
+            rows, columns = decision.written.nonzero(as_tuple=True)
+            where = rows, state.start[rows] + columns
+            state.commit(where, view.token[rows, columns])
+            cells[where] = True
+        if decision.finished is not None and bool(decision.finished.any()):
+            rest = self._fresh(state.masked & decision.finished[:, None], hidden, first)
+            where = cells_where(rest)
+            logits = self._head(hidden, first, where)
+            state.commit(where, self._tokens(logits, where))
+            cells |= rest
+        return cells
+
+    def _tokens(self, logits: Tensor, where: Where) -> Tensor:
+        """The tokens that these logits write, on the host: [N]."""
+        sampling, raw = self.settings.sampling, reduce(logits)
+        rows = where[0].tolist() if sampling.draws else []
+        generators = self._generators
+        own = [generators[row] for row in rows]
+        return scored(logits, raw, sampling, None, self._eos.last, own).token.cpu()
+
+    def _open_windows(self, hidden: Hidden, first: int, held: Tensor | None) -> None:
         """Open the next windows; their history is the head on this forward's hidden states."""
         state = self.state
-        opened = open_windows(state, self.settings.block)
+        opened = open_windows(state, self.settings.block, self.settings.rule, held)
         if not bool(opened.any()) or not self.needs.history:
             return
         if self.needs.block_scope:

@@ -28,6 +28,14 @@ BUILT_IN = (
     "schedules",
     "limits",
     "revoke",
+    "less",
+    "no_end",
+    "penalty",
+    "prophet",
+    "saber",
+    "edit",
+    "adablock",
+    "slowfast",
 )
 STAGES = tuple(STAGE_NAMES)
 

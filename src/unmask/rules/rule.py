@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from operator import or_
 from typing import Any
@@ -12,11 +12,12 @@ import torch
 from torch import Tensor
 
 from unmask.errors import RuleError
+from unmask.rules.memory import Edit, Memory, Revoke, Window
 from unmask.rules.notation import expand, parse
 from unmask.rules.part import STAGE_NAMES, LogitStage
 from unmask.rules.recipes import RECIPES
 from unmask.rules.registry import abilities_of, describe, kind_of, notation, spelled
-from unmask.rules.view import Limit, Modulate, Needs, Revoke, Score, Scores, Select, View
+from unmask.rules.view import Limit, Modulate, Needs, Score, Scores, Select, View
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,9 @@ class Decision:
     chosen: Tensor  # [B, W] bool: committed now
     revoked: Tensor  # [B, W] bool: masked again
     least: Tensor | None = None  # [B] how many a budget of steps demands, None without one
+    written: Tensor | None = None  # [B, W] bool: committed tokens that are replaced
+    held: Tensor | None = None  # [B] bool: the window stays open though it has no mask
+    finished: Tensor | None = None  # [B] bool: every mask of the row is filled now
 
 
 @dataclass(frozen=True)
@@ -43,10 +47,16 @@ class Rule:
     limits: tuple[Limit, ...] = ()
     revoke: Revoke | None = None
     logits: LogitStage | None = None
+    window: Window | None = None
 
     def __post_init__(self) -> None:
         for part in self.parts:
             abilities_of(part).check_rule(self)
+        names = [memory.name for memory in self.memory]
+        if twice := {name for name in names if names.count(name) > 1}:
+            raise RuleError(
+                f"two parts remember {sorted(twice)[0]!r}; a rule has each such part once"
+            )
 
     @classmethod
     def parse(cls, text: str) -> Rule:
@@ -64,7 +74,7 @@ class Rule:
         staged: dict[str, list[Any]] = {}
         for part in parts:
             staged.setdefault(kind_of(part).stage, []).append(part)
-        for stage in ("logits", "score", "select", "revoke"):
+        for stage in ("window", "logits", "score", "select", "revoke"):
             if len(staged.get(stage, [])) > 1:
                 written = ", ".join(notation(part) for part in staged[stage])
                 raise RuleError(f"a rule has one {STAGE_NAMES[stage]}, got {written}")
@@ -81,12 +91,14 @@ class Rule:
             tuple(staged.get("limit", ())),
             next(iter(staged.get("revoke", ())), None),
             next(iter(staged.get("logits", ())), None),
+            next(iter(staged.get("window", ())), None),
         )
 
     @property
     def parts(self) -> tuple[Any, ...]:
         """All parts in the order of the notation."""
-        every = (self.logits, self.score, *self.modulators, self.select, *self.limits, self.revoke)
+        before = (self.window, self.logits, self.score, *self.modulators)
+        every = (*before, self.select, *self.limits, self.revoke)
         return tuple(part for part in every if part is not None)
 
     def __str__(self) -> str:
@@ -96,6 +108,24 @@ class Rule:
     def needs(self) -> Needs:
         """Everything that the parts read; nothing else is computed."""
         return reduce(or_, (abilities_of(part).needs for part in self.parts))
+
+    @cached_property
+    def memory(self) -> tuple[Memory, ...]:
+        """What the parts remember from step to step."""
+        return tuple(memory for part in self.parts for memory in abilities_of(part).memory)
+
+    @cached_property
+    def _remembering(self) -> tuple[Callable[[View, Decision], dict[str, Tensor]], ...]:
+        every = map(abilities_of, self.parts)
+        return tuple(part.remember for part in every if part.memory)
+
+    def remembered(self, view: View, decision: Decision) -> dict[str, Tensor]:
+        """The new values of the memory after a step, by name."""
+        return {
+            name: value
+            for remember in self._remembering
+            for name, value in remember(view, decision).items()
+        }
 
     def explain(self) -> Iterator[str]:
         """What the rule does in each step, a sentence for each part."""
@@ -110,12 +140,31 @@ class Rule:
         self._check(chosen, view)
         for limit in self.limits:  # 4. limit
             chosen = limit(view, scores, chosen)
-        revoked = self.revoke(view) if self.revoke else torch.zeros_like(chosen)  # 5. revoke
-        return Decision(base, scores, chosen, revoked)
+        finished = self._finish(view) if self._finish else None
+        if self.revoke is None:
+            return Decision(base, scores, chosen, torch.zeros_like(chosen), finished=finished)
+        edit = self.revoke(replace(view, chosen=chosen))  # 5. revoke
+        edit = Edit(edit) if isinstance(edit, Tensor) else edit
+        return Decision(base, scores, chosen, edit.masked, None, edit.written, edit.held, finished)
 
     def ready(self, view: View, base: Scores) -> Tensor:
         """The positions that the selection may choose: [B, W]; fewer where a modulator waits."""
         return self._gate(view, base) if self._gate else view.masked
+
+    @cached_property
+    def sight(self) -> str:
+        """The memory that says how much of its window the next forward sees; "" without one."""
+        return abilities_of(self.select).sight
+
+    @cached_property
+    def _finish(self) -> Callable[[View], Tensor] | None:
+        """The `finish` of the first limit that has one."""
+        return next(filter(None, (abilities_of(part).finish for part in self.limits)), None)
+
+    @property
+    def rewrites(self) -> bool:
+        """Whether it may write tokens outside its selection, or over others."""
+        return self.revoke is not None or self._finish is not None or self.window is not None
 
     @cached_property
     def _gate(self) -> Callable[[View, Scores], Tensor] | None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import torch
@@ -26,6 +26,12 @@ class Needs:
     later_blocks: bool = False  # follow the positions of later blocks as well
     draws: bool = False  # one uniform random number per candidate
     drift: KL | None = None  # KL of committed positions against their distribution at commit
+    top: int = 0  # how many of the likeliest tokens to give, with their probabilities
+    ends: bool = False  # which tokens end the answer
+    fixed: bool = False  # compute the committed positions of the window as well
+    earlier: bool = False  # the window reaches back to the answer's start
+    gaps: tuple[int, int] | None = None  # logit gaps of the answer: the first position, how many
+    shadow: bool = False  # probability of committed tokens by queries that do not see them
 
     def __or__(self, other: Needs) -> Needs:
         return Needs(
@@ -36,6 +42,12 @@ class Needs:
             self.later_blocks or other.later_blocks,
             self.draws or other.draws,
             self.drift or other.drift,
+            max(self.top, other.top),
+            self.ends or other.ends,
+            self.fixed or other.fixed,
+            self.earlier or other.earlier,
+            self.gaps or other.gaps,
+            self.shadow or other.shadow,
         )
 
     @property
@@ -47,6 +59,16 @@ class Needs:
     def history(self) -> bool:
         """Whether the distributions of the last forward must be kept."""
         return bool(self.directions)
+
+    @property
+    def beyond(self) -> bool:
+        """Whether anything is declared that is computed apart from the candidates."""
+        return self.ends or self.gaps is not None or self.fixed or self.shadow
+
+    @property
+    def committed(self) -> bool:
+        """Whether committed positions of the window are in the view."""
+        return self.fixed or self.shadow or self.drift is not None
 
 
 EVERYTHING = Needs(kl=BOTH_KL, draws=True)
@@ -62,6 +84,16 @@ class Progress:
     offset: Tensor  # [B]     the window's start, counted from the answer's start
     known: Tensor  # [B, A]  True where the answer is fixed; False on padding
     answer_length: Tensor  # [B]     the row's own A
+    window: Tensor  # [B]     windows that the row has opened before this one
+    # None unless a part declares it in its `needs`
+    ended: Tensor | None = None  # [B]     True once all before the first end token is fixed
+    gaps: Tensor | None = None  # [B, n]  largest logit - the next; NaN where not computed
+
+    def row(self, index: int) -> Progress:
+        """One row."""
+        keep = slice(index, index + 1)
+        there = {name: value[keep] for name, value in vars(self).items() if value is not None}
+        return replace(self, **there)
 
 
 @dataclass(frozen=True)
@@ -88,6 +120,13 @@ class View:
     trail: Tensor | None = None  # [B, W, n]  the last n values of kl_cur_prev, newest last
     draws: Tensor | None = None  # [B, W]  uniform in [0, 1), from the row's own generator
     drift: Tensor | None = None  # [B, W]  KL between the distributions at commit and now
+    top_tokens: Tensor | None = None  # [B, W, k]  the likeliest tokens, the likeliest first
+    top_probabilities: Tensor | None = None  # [B, W, k]
+    ends: Tensor | None = None  # [B, W]  True where the token ends the answer
+    standing: Tensor | None = None  # [B, W]  the token that the canvas holds now
+    shadow: Tensor | None = None  # [B, W]  probability of that token where the model cannot see it
+    chosen: Tensor | None = None  # [B, W]  for a revocation: what is committed in this step
+    memory: Mapping[str, Tensor] = field(default_factory=dict)  # see `memory.Memory`
     # None unless the EOS policy is `last`
     deferred: Tensor | None = None  # [B, W]  True where the token ends the answer: ranked last
 
@@ -116,8 +155,8 @@ class View:
         """One row of the view, as a view of one row."""
         keep = slice(index, index + 1)
         cut = {name: field[keep] for name, field in self.tensors().items()}
-        progress = Progress(**{name: value[keep] for name, value in vars(self.progress).items()})
-        return replace(self, progress=progress, **cut)
+        memory = {name: values[keep] for name, values in self.memory.items()}
+        return replace(self, progress=self.progress.row(index), memory=memory, **cut)
 
 
 @dataclass(frozen=True)
@@ -167,4 +206,3 @@ Score = Callable[[View], "Scores | Tensor"]
 Modulate = Callable[[View, Scores], Scores]
 Select = Callable[[View, Scores], Tensor]
 Limit = Callable[[View, Scores, Tensor], Tensor]
-Revoke = Callable[[View], Tensor]

@@ -88,7 +88,7 @@ class Tracer:
         settings, cells, stack = self.request.settings, Cells.of(glimpses), Stack.of(glimpses)
         columns = Columns.of(settings.rule, stack, cells, self._before)
         self._before = cells.last_step()
-        fills = settings.eos in ("stop", "block", "fill")
+        fills = settings.eos in ("stop", "block", "fill") or settings.rule.rewrites
         lines = list(step_records(settings.rule, stack, columns, fills))
         lines[0].update(self._new_words(columns.ids))
         self._write(lines)
