@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from unmask.conformance.plan import CasePlan, Make, settings_of
+from unmask.conformance.plan import CasePlan, KnownDifference, Make, settings_of
 
 
 def _less_llada(c: dict[str, Any], folder: Path) -> CasePlan:
@@ -68,12 +68,23 @@ def _slowfast(c: dict[str, Any], folder: Path) -> CasePlan:
     return CasePlan(settings, forwards="writing")  # upstream explores full blocks as well
 
 
+def _wino(c: dict[str, Any], folder: Path) -> CasePlan:
+    rule = f"confidence | wino({c['threshold']}) | narrow({c['threshold_back']})"
+    return CasePlan(settings_of(c, rule), forwards="all")
+
+
+def _d2_wino(c: dict[str, Any], folder: Path) -> CasePlan:
+    raise KnownDifference("upstream changes its block in place, so re-masked tokens are lost")
+
+
 LOOP_CASES: dict[str, Make] = {
     "adablock": _adablock,
+    "d2_wino": _d2_wino,
     "less_dream": _less_dream,
     "less_llada": _less_llada,
     "prophet": _prophet,
     "saber": _saber,
     "sglang_joint_threshold": _joint_threshold,
     "slowfast": _slowfast,
+    "wino": _wino,
 }

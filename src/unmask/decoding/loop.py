@@ -151,4 +151,5 @@ def _canvas(groups: list[Rows]) -> Canvas:
         start=torch.cat([s.start for s in states]),
         stop=torch.cat([s.stop for s in states]),
         keys=tuple(member.identity for rows in groups for member in rows.members),
+        shadow=any(rows.needs.shadow for rows in groups),
     )

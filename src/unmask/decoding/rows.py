@@ -23,7 +23,8 @@ from unmask.decoding.windows import in_window, narrowed, open_windows
 from unmask.errors import ModelError
 from unmask.kernels.common import Stats, on_host
 from unmask.kernels.reduce import Past, reduce
-from unmask.models.denoiser import Denoiser, Hidden
+from unmask.models.denoiser import Denoiser, Hidden, ship
+from unmask.rules.registry import abilities_of
 from unmask.rules.rule import Decision
 from unmask.rules.view import KL, View
 
@@ -60,6 +61,8 @@ class Rows:
         self.reducer, self.decide = reducer, decide
         self.spec = model.spec
         self.needs = settings.rule.needs
+        for part in settings.rule.parts:
+            abilities_of(part).check_model(self.spec)
         self._declares = self.needs.beyond or settings.rule.window is not None
         self.members: list[Member] = []
         self._eos = EosTail(settings.eos, self.spec)
@@ -172,8 +175,20 @@ class Rows:
         if needs.fixed or needs.shadow:
             view = replace(view, standing=standing(state, view.masked.shape[-1]))
         view = replace(view, progress=progress)
+        if needs.shadow:
+            view = replace(view, shadow=self._shadow(view, hidden, first))
         rule = self.settings.rule
         return narrowed(state, view, rule, self.settings.block) if rule.window else view
+
+    def _shadow(self, view: View, hidden: Hidden, first: int) -> Tensor:
+        """The probability of committed tokens where the model does not see them: [B, W]."""
+        assert hidden.shadow is not None
+        rows, columns = view.revocable.nonzero(as_tuple=True)
+        logits = self._head(hidden.shadow, first, (rows, self.state.start[rows] + columns))
+        tokens = ship(view.declared("standing")[rows, columns], logits.device)
+        shadow = torch.zeros_like(view.confidence)
+        shadow[rows, columns] = reduce(logits, tokens=tokens).confidence.cpu()
+        return shadow
 
     @property
     def lengths(self) -> Tensor:
@@ -296,8 +311,8 @@ class Rows:
         if decision.finished is not None and bool(decision.finished.any()):
             rest = self._fresh(state.masked & decision.finished[:, None], hidden, first)
             where = cells_where(rest)
-            logits = self._head(hidden, first, where)
-            state.commit(where, self._tokens(logits, where))
+            if len(where[0]):
+                state.commit(where, self._tokens(self._head(hidden, first, where), where))
             cells |= rest
         return cells
 

@@ -36,6 +36,7 @@ BUILT_IN = (
     "edit",
     "adablock",
     "slowfast",
+    "wino",
 )
 STAGES = tuple(STAGE_NAMES)
 

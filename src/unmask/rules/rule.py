@@ -164,7 +164,7 @@ class Rule:
     @property
     def rewrites(self) -> bool:
         """Whether it may write tokens outside its selection, or over others."""
-        return self.revoke is not None or self._finish is not None or self.window is not None
+        return self.needs.fixed or self._finish is not None or self.window is not None
 
     @cached_property
     def _gate(self) -> Callable[[View, Scores], Tensor] | None:

@@ -69,8 +69,8 @@ class Saber:
 class Backtrack:
     """Masks those commitments again whose confidence has risen least since the last forward.
 
-    With m positions committed in this step (at least n), it takes back n/2 or an eighth of m,
-    whichever is more, but fewer than m. So every step makes progress. Published only for code.
+    It takes back n/2 or an eighth of what this step commits, whichever is more, but fewer than
+    this step commits. So every step makes progress.
     """
 
     n: int = 2
@@ -94,8 +94,9 @@ class Backtrack:
         before, chosen = self.memory[0].of(view), view.declared("chosen")
         before = torch.where(before.isnan().all(-1, keepdim=True), 0.0, before)  # first forward
         rise = (view.confidence - before).nan_to_num(torch.inf)
-        most = chosen.sum(-1).clamp_min(self.n)
-        count = torch.minimum(((most + 7) // 8).clamp_min(self.n // 2), most - 1)
+        most = chosen.sum(-1)
+        wanted = ((most.clamp_min(self.n) + 7) // 8).clamp_min(self.n // 2)
+        count = torch.minimum(wanted, most - 1)  # each step must make progress
         left = (view.masked & ~chosen).any(-1)
         fixed = (view.revocable | chosen) & left[:, None]
         return first_in(best_first(-rise, fixed), count, fixed)

@@ -133,6 +133,7 @@ class Tracer:
                 "allow_mask": settings.allow_mask,
                 "history": settings.history,
             },
+            **({"rewrites": True} if settings.rule.rewrites else {}),
             "kl": direction(settings.rule),
             "seed": request.seed,
             "length": request.length,
