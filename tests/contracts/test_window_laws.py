@@ -30,8 +30,10 @@ def test_rows_get_the_window_that_they_would_get_alone(window, seed, block, colu
 
 @every_window
 @given(seed=SEEDS, block=st.sampled_from([None, 3, 6]))
-def test_a_window_has_a_position_and_is_no_wider_than_its_reach(window, seed, block):
+def test_a_window_holds_the_first_mask_and_is_no_wider_than_its_reach(window, seed, block):
     view = random_view(seed)
-    width = window(view, block)
-    assert (width >= 1).all()
-    assert (width <= window.reach(view.progress.answer_length, block)).all()
+    first = view.masked.to(torch.uint8).argmax(-1)
+    width = window(view, block) - first
+    some = view.masked.any(-1)
+    assert (width >= 1)[some].all()
+    assert (width <= window.reach(view.progress.answer_length, block))[some].all()

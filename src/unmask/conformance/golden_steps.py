@@ -6,10 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from unmask.conformance.plan import EOS, CasePlan
+from unmask.conformance.plan import EOS, MASK, CasePlan
 from unmask.decoding.results import Step
-
-MASK = 60  # of the toy denoisers
 
 
 @dataclass(frozen=True)

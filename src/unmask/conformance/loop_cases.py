@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from unmask.conformance.plan import CasePlan, KnownDifference, Make, settings_of
+from unmask.decoding.lengths import Growth
 
 
 def _less_llada(c: dict[str, Any], folder: Path) -> CasePlan:
@@ -77,9 +79,26 @@ def _d2_wino(c: dict[str, Any], folder: Path) -> CasePlan:
     raise KnownDifference("upstream changes its block in place, so re-masked tokens are lost")
 
 
+def _daedal(c: dict[str, Any], folder: Path) -> CasePlan:
+    most = c["max_gen_length"]
+    growth = Growth(
+        start=c["initial_gen_length"],
+        most=most,
+        factor=c["expansion_factor"],
+        sure=c["eos_confidence_threshold"],
+        surer=c["expand_eos_confidence_threshold"],
+        low=c["low_conf_threshold"],
+        ends=c["eos_check_tokens"],
+    )
+    rule = f"confidence | threshold({c['high_conf_threshold']})"
+    settings = settings_of({**c, "gen_length": most}, rule)
+    return CasePlan(replace(settings, growth=growth), length=most)
+
+
 LOOP_CASES: dict[str, Make] = {
     "adablock": _adablock,
     "d2_wino": _d2_wino,
+    "daedal": _daedal,
     "less_dream": _less_dream,
     "less_llada": _less_llada,
     "prophet": _prophet,

@@ -12,7 +12,7 @@ from unmask.decoding.options import Eos
 from unmask.decoding.request import Settings
 from unmask.rules.rule import Rule
 
-EOS = 59  # of the toy denoisers
+EOS, MASK = 59, 60  # of the toy denoisers
 
 
 class Skipped(Exception):  # noqa: N818
@@ -40,6 +40,7 @@ class CasePlan:
     settings: Settings
     shift: bool = False
     guidance: float = 0.0
+    length: int | None = None  # of the answer, unless the case says it
     stop_ids: tuple[int, ...] = (EOS,)
     seed: int = 0
     constraints: tuple[tuple[int, int], ...] = ()  # positions of the answer that are given

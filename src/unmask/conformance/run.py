@@ -12,9 +12,10 @@ from typing import Any
 import torch
 
 from unmask.conformance.cases import plan_of
-from unmask.conformance.golden_steps import MASK, golden_steps, row_differences
+from unmask.conformance.golden_growth import PROMPT, growth_differences, longer_table
+from unmask.conformance.golden_steps import golden_steps, row_differences
 from unmask.conformance.models import folders, run_model
-from unmask.conformance.plan import EOS, CasePlan, Skipped
+from unmask.conformance.plan import EOS, MASK, CasePlan, Skipped
 from unmask.conformance.report import Report
 from unmask.conformance.ties import Steps, tied
 from unmask.conformance.units import check_units
@@ -79,6 +80,8 @@ def _together(model: Denoiser, requests: Sequence[Request]) -> Iterator[Step]:
 
 def _tie(case: dict[str, Any], plan: CasePlan, folder: Path, dtype: torch.dtype) -> str:
     """The proof that the case differs by exact ties alone, "" if it does not."""
+    if plan.settings.growth is not None:
+        return ""
     golden = [golden_steps(row, plan) for row in case.get("rows", [case])]
     written = [[step.written for step in steps] for steps in golden]
     return tied(written, lambda at, steps: _differences(case, plan, folder, at, steps), dtype)
@@ -94,13 +97,16 @@ def _differences(
     """The differences from a golden case, in the order of the steps."""
     model = _model(case["denoiser"], plan, folder, dtype)
     expected = case.get("rows", [case])
-    length = case["config"]["gen_length"]
+    length = plan.length or case["config"]["gen_length"]
     requests = [_request(model.spec, row["prompt"], length, plan) for row in expected]
     steps: list[list[Step]] = [[] for _ in expected]
     for step in run_steps(model, requests):
         for key in step.keys:
             steps[key].append(step)
     for number, row in enumerate(expected):
+        if plan.settings.growth is not None:
+            yield from growth_differences(row, steps[number], number)
+            continue
         yield from row_differences(row, steps[number], number, plan, len(expected) > 1)
     if dtype == torch.float64 and "cand" in case.get("steps", [{}])[0]:
         yield from _detail_differences(case, steps[0])
@@ -117,7 +123,11 @@ def _request(spec: ModelSpec, prompt: list[int], length: int, plan: CasePlan) ->
 
 
 def _model(name: str, plan: CasePlan, folder: Path, dtype: torch.dtype) -> Denoiser:
-    model: Denoiser = _lookup(folder / f"denoiser_{name}.npz", dtype, plan.shift, plan.stop_ids)
+    table = _lookup(folder / f"denoiser_{name}.npz", dtype, plan.shift, plan.stop_ids)
+    model: Denoiser = table
+    if plan.length is not None:
+        place = longer_table(table.place, PROMPT + plan.length)
+        model = LookupDenoiser(place, table.everywhere, table.near, table.spec, plan.shift)
     return Guided(model, plan.guidance) if plan.guidance else model
 
 

@@ -48,6 +48,15 @@ class MemoryStore:
             if not memory.sequence:
                 self.values[memory.name][rows] = memory.start
 
+    def relay(self, source: Tensor) -> None:
+        """Lay the canvases out anew: position i of a row was `source[i]`, or is empty below 0."""
+        rows = torch.arange(len(source))[:, None]
+        for memory in self.declared:
+            if not memory.row:
+                cells = self.values[memory.name][rows, source.clamp_min(0)]
+                cells[source < 0] = memory.start
+                self.values[memory.name] = cells
+
     def seen(self, start: Tensor, width: int) -> dict[str, Tensor]:
         """The memory of windows of this width, from each row's start: [B, ...] or [B, W, ...]."""
         if not self.declared:

@@ -13,6 +13,7 @@ from unmask.decoding.decide import Decide, by_rule
 from unmask.decoding.declared import answer_cells, logit_gaps, standing
 from unmask.decoding.eos import EosTail, is_stop
 from unmask.decoding.finite import why_no_token
+from unmask.decoding.growth import doubtful_candidates, end_confidence, grown
 from unmask.decoding.history import History, cells_where
 from unmask.decoding.request import Request, Settings
 from unmask.decoding.results import CellLogits, Result, Step
@@ -109,6 +110,7 @@ class Rows:
             memory = self.settings.rule.memory
             new = State.of(self._arrived, mask, self.settings.block, trail, from_zero, memory)
             open_windows(new, self.settings.block, self.settings.rule)
+            new.sizing[:] = self.settings.growth is not None
             known = [self._state] if self._state is not None and len(self._state) else []
             self._state, self._arrived = State.joined([*known, new]), []
         assert self._state is not None, "no row was admitted yet"
@@ -132,6 +134,8 @@ class Rows:
         state, keys = self.state, tuple(self.keys)
         window, self._seen = in_window(state), self.lengths
         candidates = self._fresh(state.masked & window & self._eos.wanted(state), hidden, first)
+        if self.settings.growth is not None:
+            candidates &= ~state.sizing[:, None]
         where = cells_where(self._active(candidates, hidden, first))
         logits = self._head(hidden, first, where)  # 1. predict   [N, V]
         stats = self._reduce(logits, where)  # 2. reduce    [N] each
@@ -149,6 +153,9 @@ class Rows:
         filled = filled if rewritten is None else filled | rewritten
         state.nfe += 1
         state.step += 1
+        source = None
+        if self.settings.growth is not None:
+            source, filled = self._grow(view, decision, filled, hidden, first)
         tokens, lengths = state.tokens.clone(), state.length
         finished = ~state.masked.any(-1)
         if decision.held is not None:
@@ -159,8 +166,9 @@ class Rows:
             self._keep((~finished).nonzero()[:, 0].tolist())
         kept = CellLogits(*where, logits) if self.keep_logits else None
         return Step(
-            keys, forward, start, stop, view, decision, filled, tokens, lengths, results, kept
-        )
+            keys, forward, start, stop, view, decision, filled, tokens, lengths, results, kept,
+            source,
+        )  # fmt: skip
 
     def _with_declared(self, view: View, hidden: Hidden, first: int) -> View:
         """The view with what parts declare beyond the cells that are computed anyway."""
@@ -315,6 +323,32 @@ class Rows:
                 state.commit(where, self._tokens(self._head(hidden, first, where), where))
             cells |= rest
         return cells
+
+    def _grow(
+        self, view: View, decision: Decision, filled: Tensor, hidden: Hidden, first: int
+    ) -> tuple[Tensor | None, Tensor]:
+        """Grow the canvases; returns where positions come from, and `filled` at its new places."""
+        state, growth, eos = self.state, self.settings.growth, self.spec.eos_id
+        assert growth is not None
+        assert eos is not None
+        doubtful = doubtful_candidates(view, decision, growth.low)
+        asks = (state.end - state.origin < growth.most) & (state.sizing | doubtful.any(-1))
+        where = cells_where(self._fresh(state.answer & asks[:, None], hidden, first))
+        sureness = torch.zeros(len(state), dtype=torch.float64)
+        if len(where[0]):
+            stats = reduce(self._head(hidden, first, where)).on_host()
+            sureness = end_confidence(len(state), where, stats, eos, growth.ends)
+        layout = grown(state, self.settings, self.spec, sureness, doubtful)
+        if layout is None:
+            return None, filled
+        moved = layout.source[:, : filled.shape[-1]] != torch.arange(filled.shape[-1])
+        changed = (moved & state.answer[:, : filled.shape[-1]]).any(-1).tolist()
+        self.members = [
+            replace(member, identity=next(_IDENTITIES)) if new else member
+            for member, new in zip(self.members, changed, strict=True)
+        ]
+        there = filled.gather(-1, layout.source.clamp(0, filled.shape[-1] - 1))
+        return layout.source, there & (layout.source >= 0)
 
     def _tokens(self, logits: Tensor, where: Where) -> Tensor:
         """The tokens that these logits write, on the host: [N]."""

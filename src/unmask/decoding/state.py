@@ -46,6 +46,7 @@ class State:
     opened: Tensor  # masks in the window when it was opened
     num_windows: Tensor  # windows with masks at the beginning
     windows: Tensor  # windows opened before the open one
+    sizing: Tensor  # bool: nothing is committed yet, the canvas is still growing
     nfe: Tensor  # forwards of the row
     idle: Tensor  # forwards since the row last committed something
     kl_error: Tensor  # how much higher a KL of the row may be than was computed, float64
@@ -100,6 +101,7 @@ class State:
             **{name: zero.clone() for name in ("step", "opened", "nfe", "idle")},
             num_windows=filled.sum(-1),
             windows=zero - 1,
+            sizing=torch.zeros_like(origin, dtype=torch.bool),
             kl_error=zero.double(),
             tokens=tokens,
             masked=masked,
@@ -140,6 +142,17 @@ class State:
             self.credit_token = pad(self.credit_token, missing, value=_FILL["credit_token"])
             self.credit = pad(self.credit, missing, value=_FILL["credit"])
         self.credit_token[where], self.credit[where] = tokens, credit
+
+    def relay(self, source: Tensor, length: Tensor) -> None:
+        """Lay the canvases out anew: position i of a row was `source[i]`, or is empty below 0."""
+        empty, grown = source < 0, length - self.length
+        for name, fill in _FILL.items():
+            cells = getattr(self, name)
+            cells = cells[torch.arange(len(self))[:, None], source.clamp_min(0)]
+            cells[empty] = fill
+            setattr(self, name, cells)
+        self.memory.relay(source)
+        self.length, self.end = length, self.end + grown
 
     def keep(self, rows: Tensor) -> None:
         """Keep these rows only, in this order."""

@@ -50,11 +50,25 @@ def open_windows(
     return done
 
 
+def resize_windows(state: State, block: int | None, more: Tensor, anew: Tensor) -> None:
+    """Fit the open windows to canvases that have grown by `more` inside them, [B].
+
+    A block keeps its place in the grid; in rows `anew`, [B], it also counts its steps anew.
+    """
+    if block is None:
+        stop = state.end
+    else:
+        stop = state.grid + ((state.stop - 1 - state.grid) // block + 1) * block
+    state.stop = torch.minimum(stop, state.end)
+    state.step = torch.where(anew, 0, state.step)
+    masks = (state.masked & in_window(state)).sum(-1)
+    state.opened = torch.where(anew, masks, state.opened + more)
+
+
 def narrowed(state: State, view: View, rule: Rule, block: int | None) -> View:
     """End the windows that were opened just now where the rule's policy ends them."""
     assert rule.window is not None
-    width = rule.window(view, block)
-    stop = torch.minimum(state.start + width, state.stop)
+    stop = torch.minimum(state.start + rule.window(view, block), state.stop)
     state.stop = torch.where(state.step == 0, stop, state.stop)
     place = torch.arange(view.masked.shape[-1], device=view.masked.device)
     masked = view.masked & (place < (state.stop - state.start)[:, None])

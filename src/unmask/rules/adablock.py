@@ -49,12 +49,13 @@ class AdaBlock:
         return torch.maximum(usual, (answer_length * self.part).long())
 
     def __call__(self, view: View, block: int | None) -> Tensor:
-        length = view.progress.answer_length
-        rest = length - view.progress.offset
-        near = torch.arange(view.masked.shape[-1]) < (length * self.part).long()[:, None]
+        length, place = view.progress.answer_length, torch.arange(view.masked.shape[-1])
+        first = view.masked.to(torch.uint8).argmax(-1)
+        near = place < (first + (length * self.part).long())[:, None]
         ids = torch.tensor([int(word) for word in self.ids.split("-")])
         ends = view.masked & near & torch.isin(view.token, ids)
         surest = best_first(view.confidence, ends)[:, :1]  # [B, 1]
         sure = ends.any(-1) & (view.confidence.gather(-1, surest)[:, 0] >= self.tau)
-        usual = rest if block is None else rest.clamp_max(block)
+        rest = length - view.progress.offset
+        usual = rest if block is None else torch.minimum(rest, first + block)
         return torch.where(sure, surest[:, 0] + 1, usual)

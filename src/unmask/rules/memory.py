@@ -58,4 +58,4 @@ class Window(Protocol):
         """The greatest width of a window: [B] -> [B]."""
 
     def __call__(self, view: View, block: int | None) -> Tensor:
-        """The widths of windows that were opened just now, by their first forward: [B]."""
+        """Where windows end that were opened just now, by their first forward: columns, [B]."""
