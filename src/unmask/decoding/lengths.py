@@ -27,6 +27,15 @@ class Growth:
     low: float = 0.1
     ends: int = 32
 
+    @classmethod
+    def upto(cls, most: int) -> Growth:
+        """Growth up to `most` positions; 2048 has the values of DAEDAL, others scale with it."""
+        scale = most / cls.most
+        start, factor, ends = (
+            max(1, round(scale * number)) for number in (cls.start, cls.factor, cls.ends)
+        )
+        return cls(start, most, factor, ends=ends)
+
     def __post_init__(self) -> None:
         for name in ("start", "most", "factor", "ends"):
             number = getattr(self, name)

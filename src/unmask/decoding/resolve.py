@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from unmask.decoding.lengths import Growth
 from unmask.decoding.options import SAMPLING, DecodingOptions
 from unmask.decoding.request import Settings
 from unmask.decoding.sampling import Sampling
 from unmask.errors import RequestError
 from unmask.models.denoiser import ModelSpec
+
+MORE = 8  # times the usual length is the most of an answer whose length is left to the model
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,8 @@ def resolve(
         loaded: the model is in memory, so that the block it attends in is fixed.
     """
     usual = options.defaults if defaults is None else defaults
-    length = options.length or usual.length or 0
+    growth = _growth(options, usual)
+    length = growth.most if growth else int(options.length or usual.length or 0)
     block = _block(options, usual, spec, None if infill else length)
     if spec.block is not None:
         if loaded and block != spec.block:
@@ -64,8 +68,19 @@ def resolve(
         Sampling(**{name: value for name, value in sampling.items() if value is not None}),
         options.steps,
         history=options.history,
+        growth=growth,
     )
     return Resolved(settings, length, spec, options.seed or 0)
+
+
+def _growth(options: DecodingOptions, usual: DecodingOptions) -> Growth | None:
+    """How the canvas grows; None if the length is a number."""
+    if (options.length or usual.length) != "auto":
+        if options.longest is not None:
+            raise RequestError("longest is for length auto; leave it out, or give length auto")
+        return None
+    known = usual.length if isinstance(usual.length, int) else 256
+    return Growth.upto(options.longest or usual.longest or MORE * known)
 
 
 def _block(

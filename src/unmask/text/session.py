@@ -19,7 +19,7 @@ from unmask import embedded
 from unmask.decoding.loop import longest_first
 from unmask.decoding.options import LOADING, DecodingOptions
 from unmask.decoding.request import Request
-from unmask.decoding.resolve import Resolved, resolve
+from unmask.decoding.resolve import MORE, Resolved, resolve
 from unmask.decoding.results import Step
 from unmask.errors import RequestError
 from unmask.models.caches import POLICIES, Cached, check_cache
@@ -368,6 +368,8 @@ class Session:
             "system": form.system,
             "infill": form.infill,
         }
+        if settings.growth is not None:
+            record["longest"] = settings.growth.most
         if parts := sources_of(settings.rule):
             record["parts"] = parts
         return {**record, "sha": sha_of({**record, "rule": for_key(str(settings.rule))})}
@@ -377,6 +379,8 @@ def _defaults(options: DecodingOptions, checkpoint: Description | None) -> Decod
     """What the recipe says; the embedded model writes fewer tokens."""
     usual = options.defaults
     if checkpoint is not None and checkpoint.folder == embedded.FOLDER:
+        if usual.length == "auto":
+            return replace(usual, longest=MORE * embedded.LENGTH)
         return replace(usual, length=embedded.LENGTH)
     return usual
 

@@ -161,6 +161,7 @@ def work_of(setting: Setting, session: Session, examples: list[Example], timing:
         guidance=options.guidance,
         dtype=session.dtype,
         mask_id=options.mask_id,
+        longest=None if settings.growth is None else settings.growth.most,
         parts=sources_of(settings.rule),
         timing=timing if setting.timed else "",
     )

@@ -14,6 +14,7 @@ from unmask import __version__
 from unmask.decoding.loop import decode_steps
 from unmask.decoding.request import Request
 from unmask.decoding.results import Result, Step
+from unmask.errors import RequestError
 from unmask.models.denoiser import Denoiser, ModelSpec
 from unmask.models.tokenizer import Tokenizer
 from unmask.rules.spelling import for_file
@@ -58,6 +59,8 @@ class Tracer:
         model: dict[str, Any] | None = None,
         branch: dict[str, Any] | None = None,
     ) -> None:
+        if request.settings.growth is not None:
+            raise RequestError("a trace holds a canvas of one length; give a length, not auto")
         self.stream = stream
         self.request = request
         self.tokenizer = tokenizer
