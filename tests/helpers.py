@@ -111,6 +111,7 @@ def random_view(seed: int, rows: int = 3, width: int = 9) -> View:
         ends=lay(stats.token) == EOS,
         standing=whole(0, EOS, rows, width),
         shadow=uniform(rows, width) * committed,
+        support=uniform(rows, width) * committed,
         chosen=masked & (uniform(rows, width) < 0.5),
         progress=Progress(
             step=whole(0, 6, rows),

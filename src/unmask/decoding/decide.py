@@ -26,7 +26,8 @@ def by_rule(settings: Settings, state: State, view: View) -> tuple[View, Decisio
     """Decide by the rule; a budget of steps may add the best positions to its choice."""
     decision = settings.rule(view)
     chosen = decision.chosen
-    revoked = decision.revoked & (view.revocable | chosen)
+    fixed = view.revocable | chosen
+    revoked = decision.revoked & fixed
     least, held, finished = None, decision.held, decision.finished
     if settings.steps is not None:
         left = forwards_here(state, settings.block, settings.steps)
@@ -39,7 +40,7 @@ def by_rule(settings: Settings, state: State, view: View) -> tuple[View, Decisio
             over = settings.steps - state.nfe <= 1
             finished = over if finished is None else finished | over
     _check_progress(settings, state, view, chosen)
-    written = None if decision.written is None else decision.written & view.revocable & ~revoked
+    written = None if decision.written is None else decision.written & fixed & ~revoked
     return view, replace(
         decision, chosen=chosen, revoked=revoked, least=least, written=written, held=held,
         finished=finished,

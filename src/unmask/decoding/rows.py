@@ -180,23 +180,25 @@ class Rows:
             where = cells_where(cells)
             gaps = logit_gaps(state, needs.gaps, where, self._head(hidden, first, where))
             progress = replace(progress, gaps=gaps)
-        if needs.fixed or needs.shadow:
+        if needs.rechecks:
             view = replace(view, standing=standing(state, view.masked.shape[-1]))
         view = replace(view, progress=progress)
+        if needs.support:
+            view = replace(view, support=self._support(view, hidden, first))
         if needs.shadow:
-            view = replace(view, shadow=self._shadow(view, hidden, first))
+            assert hidden.shadow is not None
+            view = replace(view, shadow=self._support(view, hidden.shadow, first))
         rule = self.settings.rule
         return narrowed(state, view, rule, self.settings.block) if rule.window else view
 
-    def _shadow(self, view: View, hidden: Hidden, first: int) -> Tensor:
-        """The probability of committed tokens where the model does not see them: [B, W]."""
-        assert hidden.shadow is not None
+    def _support(self, view: View, hidden: Hidden, first: int) -> Tensor:
+        """The probability of committed tokens by these hidden states: [B, W]."""
         rows, columns = view.revocable.nonzero(as_tuple=True)
-        logits = self._head(hidden.shadow, first, (rows, self.state.start[rows] + columns))
+        logits = self._head(hidden, first, (rows, self.state.start[rows] + columns))
         tokens = ship(view.declared("standing")[rows, columns], logits.device)
-        shadow = torch.zeros_like(view.confidence)
-        shadow[rows, columns] = reduce(logits, tokens=tokens).confidence.cpu()
-        return shadow
+        support = torch.zeros_like(view.confidence)
+        support[rows, columns] = reduce(logits, tokens=tokens).confidence.cpu()
+        return support
 
     @property
     def lengths(self) -> Tensor:
@@ -314,7 +316,8 @@ class Rows:
         if decision.written is not None:
             rows, columns = decision.written.nonzero(as_tuple=True)
             where = rows, state.start[rows] + columns
-            state.commit(where, view.token[rows, columns])
+            tokens = view.token if decision.tokens is None else decision.tokens
+            state.commit(where, tokens[rows, columns])
             cells[where] = True
         if decision.finished is not None and bool(decision.finished.any()):
             rest = self._fresh(state.masked & decision.finished[:, None], hidden, first)

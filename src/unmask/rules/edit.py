@@ -53,7 +53,7 @@ class TokenEdit:
         other = (view.token != view.declared("standing")) & (view.confidence > self.tau)
         written = view.revocable & other & ~over[:, None]
         changed = (written | view.declared("chosen")).any(-1)
-        return Edit(none, written, changed & ~over)
+        return Edit(none, written, held=changed & ~over)
 
     def remember(self, view: View, decision: Decision) -> dict[str, Tensor]:
         return {"edit.steps": self._spent(view)}

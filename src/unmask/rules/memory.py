@@ -44,7 +44,8 @@ class Edit:
     """What a revocation does to committed positions: masks some again, writes others anew."""
 
     masked: Tensor  # [B, W] bool: masked again
-    written: Tensor | None = None  # [B, W] bool: get the token of the view
+    written: Tensor | None = None  # [B, W] bool: get a token anew
+    tokens: Tensor | None = None  # [B, W] which tokens; None: those of the view
     held: Tensor | None = None  # [B] bool: the window stays open though it has no mask
 
 

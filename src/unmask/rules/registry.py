@@ -37,6 +37,8 @@ BUILT_IN = (
     "adablock",
     "slowfast",
     "wino",
+    "p2",
+    "vote",
 )
 STAGES = tuple(STAGE_NAMES)
 

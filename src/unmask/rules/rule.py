@@ -30,6 +30,7 @@ class Decision:
     revoked: Tensor  # [B, W] bool: masked again
     least: Tensor | None = None  # [B] how many a budget of steps demands, None without one
     written: Tensor | None = None  # [B, W] bool: committed tokens that are replaced
+    tokens: Tensor | None = None  # [B, W] what replaces them; None: the tokens of the view
     held: Tensor | None = None  # [B] bool: the window stays open though it has no mask
     finished: Tensor | None = None  # [B] bool: every mask of the row is filled now
 
@@ -145,7 +146,16 @@ class Rule:
             return Decision(base, scores, chosen, torch.zeros_like(chosen), finished=finished)
         edit = self.revoke(replace(view, chosen=chosen))  # 5. revoke
         edit = Edit(edit) if isinstance(edit, Tensor) else edit
-        return Decision(base, scores, chosen, edit.masked, None, edit.written, edit.held, finished)
+        return Decision(
+            base,
+            scores,
+            chosen,
+            edit.masked,
+            written=edit.written,
+            tokens=edit.tokens,
+            held=edit.held,
+            finished=finished,
+        )
 
     def ready(self, view: View, base: Scores) -> Tensor:
         """The positions that the selection may choose: [B, W]; fewer where a modulator waits."""
@@ -164,7 +174,7 @@ class Rule:
     @property
     def rewrites(self) -> bool:
         """Whether it may write tokens outside its selection, or over others."""
-        return self.needs.fixed or self._finish is not None or self.window is not None
+        return self.needs.rechecks or self._finish is not None or self.window is not None
 
     @cached_property
     def _gate(self) -> Callable[[View, Scores], Tensor] | None:

@@ -32,6 +32,7 @@ class Needs:
     earlier: bool = False  # the window reaches back to the answer's start
     gaps: tuple[int, int] | None = None  # logit gaps of the answer: the first position, how many
     shadow: bool = False  # probability of committed tokens by queries that do not see them
+    support: bool = False  # probability of committed tokens
 
     def __or__(self, other: Needs) -> Needs:
         return Needs(
@@ -48,6 +49,7 @@ class Needs:
             self.earlier or other.earlier,
             self.gaps or other.gaps,
             self.shadow or other.shadow,
+            self.support or other.support,
         )
 
     @property
@@ -63,12 +65,17 @@ class Needs:
     @property
     def beyond(self) -> bool:
         """Whether anything is declared that is computed apart from the candidates."""
-        return self.ends or self.gaps is not None or self.fixed or self.shadow
+        return self.ends or self.gaps is not None or self.rechecks
+
+    @property
+    def rechecks(self) -> bool:
+        """Whether committed positions are computed anew in every forward."""
+        return self.fixed or self.shadow or self.support
 
     @property
     def committed(self) -> bool:
         """Whether committed positions of the window are in the view."""
-        return self.fixed or self.shadow or self.drift is not None
+        return self.rechecks or self.drift is not None
 
 
 EVERYTHING = Needs(kl=BOTH_KL, draws=True)
@@ -124,6 +131,7 @@ class View:
     top_probabilities: Tensor | None = None  # [B, W, k]
     ends: Tensor | None = None  # [B, W]  True where the token ends the answer
     standing: Tensor | None = None  # [B, W]  the token that the canvas holds now
+    support: Tensor | None = None  # [B, W]  probability of that token where it is committed
     shadow: Tensor | None = None  # [B, W]  probability of that token where the model cannot see it
     chosen: Tensor | None = None  # [B, W]  for a revocation: what is committed in this step
     memory: Mapping[str, Tensor] = field(default_factory=dict)  # see `memory.Memory`
