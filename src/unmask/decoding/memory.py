@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from unmask.rules.memory import Memory
+from unmask.rules.memory import PartMemory
 
 
 @dataclass(frozen=True)
@@ -19,11 +19,11 @@ class MemoryStore:
     It grows, shrinks and joins with the rows, as the tensors of a `State` do.
     """
 
-    declared: tuple[Memory, ...] = ()
+    declared: tuple[PartMemory, ...] = ()
     values: dict[str, Tensor] = field(default_factory=dict)  # [B, ...] or [B, L, ...]
 
     @classmethod
-    def of(cls, declared: tuple[Memory, ...], rows: int, length: int) -> MemoryStore:
+    def of(cls, declared: tuple[PartMemory, ...], rows: int, length: int) -> MemoryStore:
         """New rows, which remember nothing yet."""
         values = {}
         for memory in declared:
@@ -81,7 +81,7 @@ class MemoryStore:
                 self.values[memory.name][rows, start[rows] + columns] = cells
 
 
-def _fitted(memory: Memory, values: Tensor, length: int) -> Tensor:
+def _fitted(memory: PartMemory, values: Tensor, length: int) -> Tensor:
     if memory.row or values.shape[1] == length:
         return values
     missing = (0, 0) * len(memory.size) + (0, length - values.shape[1])

@@ -10,21 +10,21 @@ import torch
 from torch import Tensor
 
 from unmask.decoding.decide import Decide, by_rule
-from unmask.decoding.declared import answer_cells, logit_gaps, standing
-from unmask.decoding.eos import EosTail, is_stop
-from unmask.decoding.finite import why_no_token
-from unmask.decoding.growth import doubtful_candidates, end_confidence, grown
+from unmask.decoding.declared import with_declared
+from unmask.decoding.eos import EosTail
 from unmask.decoding.history import History, cells_where
+from unmask.decoding.predict import check_finite, head, reduced
 from unmask.decoding.request import Request, Settings
 from unmask.decoding.results import CellLogits, Result, Step
-from unmask.decoding.sampling import adding, likeliest, scored, uniform_draws
-from unmask.decoding.state import State, Where
-from unmask.decoding.view_layout import CellStats, lay_out, logit_cells
-from unmask.decoding.windows import in_window, narrowed, open_windows
+from unmask.decoding.rewrite import grow, rewrite
+from unmask.decoding.sampling import uniform_draws
+from unmask.decoding.state import State
+from unmask.decoding.view_layout import CellStats, lay_out
+from unmask.decoding.windows import in_window, open_windows
 from unmask.errors import ModelError
-from unmask.kernels.common import Stats, on_host
+from unmask.kernels.common import Stats
 from unmask.kernels.reduce import Past, reduce
-from unmask.models.denoiser import Denoiser, Hidden, ship
+from unmask.models.denoiser import Denoiser, Hidden
 from unmask.rules.registry import abilities_of
 from unmask.rules.rule import Decision
 from unmask.rules.view import KL, View
@@ -66,10 +66,10 @@ class Rows:
             abilities_of(part).check_model(self.spec)
         self._declares = self.needs.beyond or settings.rule.window is not None
         self.members: list[Member] = []
-        self._eos = EosTail(settings.eos, self.spec)
+        self.eos = EosTail(settings.eos, self.spec)
         mask = () if settings.allow_mask else (self.spec.mask_id,)
-        self._suppressed = (*mask, *self._eos.suppressed)  # tokens that are never predicted
-        self.history = History(settings.history, self._suppressed)
+        self.suppressed = (*mask, *self.eos.suppressed)  # tokens that are never predicted
+        self.history = History(settings.history, self.suppressed)
         self._state: State | None = None
         self._arrived: list[Tensor] = []  # canvases of new rows
 
@@ -98,7 +98,8 @@ class Rows:
         return [member.key for member in self.members]
 
     @property
-    def _generators(self) -> list[torch.Generator]:
+    def generators(self) -> list[torch.Generator]:
+        """The source of each row's random numbers."""
         return [member.generator for member in self.members]
 
     @property
@@ -125,6 +126,13 @@ class Rows:
         self._arrived.append(request.canvas.cpu())
         self.members.append(Member(key, request.length, generator, next(_IDENTITIES)))
 
+    def move(self, moved: Tensor) -> None:
+        """Give rows whose positions have moved, [B], a new identity: no cache knows them."""
+        self.members = [
+            replace(member, identity=next(_IDENTITIES)) if new else member
+            for member, new in zip(self.members, moved.tolist(), strict=True)
+        ]
+
     def drop(self, key: int) -> None:
         """Remove a row before it is finished."""
         self._keep([row for row, other in enumerate(self.keys) if other != key])
@@ -133,29 +141,29 @@ class Rows:
         """Decide and commit; these rows begin at `first` in the forward's batch."""
         state, keys = self.state, tuple(self.keys)
         window, self._seen = in_window(state), self.lengths
-        candidates = self._fresh(state.masked & window & self._eos.wanted(state), hidden, first)
+        candidates = self.fresh(state.masked & window & self.eos.wanted(state), hidden, first)
         if self.settings.growth is not None:
             candidates &= ~state.sizing[:, None]
         where = cells_where(self._active(candidates, hidden, first))
-        logits = self._head(hidden, first, where)  # 1. predict   [N, V]
-        stats = self._reduce(logits, where)  # 2. reduce    [N] each
-        self._check_finite(stats, hidden, first)
-        draws = uniform_draws(state, candidates, self._generators) if self.needs.draws else None
+        logits = head(self, hidden, first, where)  # 1. predict   [N, V]
+        stats = reduced(self, logits, where)  # 2. reduce    [N] each
+        check_finite(self, stats, hidden, first)
+        draws = uniform_draws(state, candidates, self.generators) if self.needs.draws else None
         view = lay_out(state, window, candidates, stats, draws, self.needs)
         if self._declares:
-            view = self._with_declared(view, hidden, first)
+            view = with_declared(self, view, hidden, first)
         view, decision = self.decide(self.settings, state, view)  # 3. decide    [B, W]
         forward, start, stop = state.nfe.clone(), state.start, state.stop
         self._remember(logits, stats, view, decision)  # 4. remember
         self._commit(view, decision)  # 5. commit
-        rewritten = self._rewrite(view, decision, hidden, first)
-        filled = self._eos.apply(state)
+        rewritten = rewrite(self, view, decision, hidden, first)
+        filled = self.eos.apply(state)
         filled = filled if rewritten is None else filled | rewritten
         state.nfe += 1
         state.step += 1
         source = None
         if self.settings.growth is not None:
-            source, filled = self._grow(view, decision, filled, hidden, first)
+            source, filled = grow(self, view, decision, filled, hidden, first)
         tokens, lengths = state.tokens.clone(), state.length
         finished = ~state.masked.any(-1)
         if decision.held is not None:
@@ -170,36 +178,6 @@ class Rows:
             source,
         )  # fmt: skip
 
-    def _with_declared(self, view: View, hidden: Hidden, first: int) -> View:
-        """The view with what parts declare beyond the cells that are computed anyway."""
-        state, needs, progress = self.state, self.needs, view.progress
-        if needs.ends:
-            progress = replace(progress, ended=self._eos.ended(state))
-        if needs.gaps is not None:
-            cells = self._fresh(answer_cells(state, *needs.gaps), hidden, first)
-            where = cells_where(cells)
-            gaps = logit_gaps(state, needs.gaps, where, self._head(hidden, first, where))
-            progress = replace(progress, gaps=gaps)
-        if needs.rechecks:
-            view = replace(view, standing=standing(state, view.masked.shape[-1]))
-        view = replace(view, progress=progress)
-        if needs.support:
-            view = replace(view, support=self._support(view, hidden, first))
-        if needs.shadow:
-            assert hidden.shadow is not None
-            view = replace(view, shadow=self._support(view, hidden.shadow, first))
-        rule = self.settings.rule
-        return narrowed(state, view, rule, self.settings.block) if rule.window else view
-
-    def _support(self, view: View, hidden: Hidden, first: int) -> Tensor:
-        """The probability of committed tokens by these hidden states: [B, W]."""
-        rows, columns = view.revocable.nonzero(as_tuple=True)
-        logits = self._head(hidden, first, (rows, self.state.start[rows] + columns))
-        tokens = ship(view.declared("standing")[rows, columns], logits.device)
-        support = torch.zeros_like(view.confidence)
-        support[rows, columns] = reduce(logits, tokens=tokens).confidence.cpu()
-        return support
-
     @property
     def lengths(self) -> Tensor:
         """How many ids the next forward sees of each row: all, unless the rule hides some: [B]."""
@@ -209,7 +187,7 @@ class Rows:
         seen = state.memory.values[sight]
         return torch.where(seen > 0, state.start + seen, state.length)
 
-    def _fresh(self, cells: Tensor, hidden: Hidden, first: int) -> Tensor:
+    def fresh(self, cells: Tensor, hidden: Hidden, first: int) -> Tensor:
         """The cells that this forward computed; a cache leaves the others as they were: [B, L]."""
         if self.settings.rule.sight:
             cells = cells & (torch.arange(cells.shape[-1]) < self._seen[:, None])
@@ -221,59 +199,10 @@ class Rows:
         """The cells whose logits are computed: candidates, and others the rule watches: [B, L]."""
         active = candidates
         if self.needs.committed:
-            active = active | self._fresh(self.state.committed, hidden, first)
+            active = active | self.fresh(self.state.committed, hidden, first)
         if self.needs.later_blocks:
-            active = active | self._fresh(self.state.masked, hidden, first)
+            active = active | self.fresh(self.state.masked, hidden, first)
         return active
-
-    def _head(self, hidden: Hidden, first: int, where: Where) -> Tensor:
-        """Logits of these cells, suppressed tokens at -inf: [N, V]."""
-        rows, positions = where
-        logits = self.model.head(hidden, rows + first, positions)
-        for token in self._suppressed:
-            logits[:, token] = -torch.inf
-        return logits
-
-    def _reduce(self, logits: Tensor, where: Where) -> CellStats:
-        """One pass over the logits, and one more where another distribution scores."""
-        state, needs, sampling = self.state, self.needs, self.settings.sampling
-        previous = self.history.previous(state, where)
-        raw = self.reducer(logits, previous, needs.directions, needs.uniform_start)
-        stage, boost, amounts = self.settings.rule.logits, None, None
-        if stage is not None:  # it works on the host: one more wait for a GPU
-            bias = stage.biased(logit_cells(state, where, raw.on_host(), self.spec.stop_ids))
-            boost, amounts = adding(bias.tokens, bias.bonus, logits.device), bias.amounts
-        drawn, generators = where[0].tolist() if sampling.draws else [], self._generators
-        own = [generators[row] for row in drawn]
-        score = scored(logits, raw, sampling, boost, self._eos.last, own)
-        drift = self.history.drift(state, where, logits, needs.drift) if needs.drift else None
-        top = None
-        if needs.top:
-            best = reduce(logits, transform=boost) if boost else raw
-            top = likeliest(logits, best.confidence, boost, needs.top)
-        raw, score, drift = _on_host(raw, score, drift)
-        trail = self._trail(raw, where) if needs.trail else None
-        ends = is_stop(score.token, self.spec.stop_ids) if needs.ends else None
-        deferred = self._eos.deferred(score.token)
-        return CellStats(where, raw, score, drift, deferred, trail, amounts, top, ends)
-
-    def _check_finite(self, stats: CellStats, hidden: Hidden, first: int) -> None:
-        broken = stats.raw.confidence.isnan().nonzero()
-        if len(broken):
-            row, position = (index[broken[0]] for index in stats.where)
-            logits = self.model.head(hidden, row + first, position)[0]
-            where = (
-                f"at step {int(self.state.nfe[row])}, position {int(position)} of request "
-                f"{self.keys[int(row)]}"
-            )
-            reason = why_no_token(logits, self.spec, self._suppressed, where)
-            raise ModelError(f"{self.spec.name} gave {reason}")
-
-    def _trail(self, raw: Stats, where: Where) -> Tensor:
-        """The last values of KL(current || previous) with this forward's; +inf without: [N, n]."""
-        assert raw.kl_cur_prev is not None
-        newest = torch.where(self.state.slot[where] >= 0, raw.kl_cur_prev, torch.inf)
-        return torch.cat([self.state.trail[where][:, 1:], newest[:, None]], -1)
 
     def _remember(self, logits: Tensor, stats: CellStats, view: View, decision: Decision) -> None:
         """Write into the state and the history what this step has computed."""
@@ -308,59 +237,6 @@ class Rows:
         if len(rows):
             state.take_back((rows, state.start[rows] + columns), self.spec.mask_id)
 
-    def _rewrite(self, view: View, decision: Decision, hidden: Hidden, first: int) -> Tensor | None:
-        """Write what the rule writes over committed tokens and after the window: [B, L] bool."""
-        if decision.written is None and decision.finished is None:
-            return None
-        state, cells = self.state, torch.zeros_like(self.state.masked)
-        if decision.written is not None:
-            rows, columns = decision.written.nonzero(as_tuple=True)
-            where = rows, state.start[rows] + columns
-            tokens = view.token if decision.tokens is None else decision.tokens
-            state.commit(where, tokens[rows, columns])
-            cells[where] = True
-        if decision.finished is not None and bool(decision.finished.any()):
-            rest = self._fresh(state.masked & decision.finished[:, None], hidden, first)
-            where = cells_where(rest)
-            if len(where[0]):
-                state.commit(where, self._tokens(self._head(hidden, first, where), where))
-            cells |= rest
-        return cells
-
-    def _grow(
-        self, view: View, decision: Decision, filled: Tensor, hidden: Hidden, first: int
-    ) -> tuple[Tensor | None, Tensor]:
-        """Grow the canvases; returns where positions come from, and `filled` at its new places."""
-        state, growth, eos = self.state, self.settings.growth, self.spec.eos_id
-        assert growth is not None
-        assert eos is not None
-        doubtful = doubtful_candidates(view, decision, growth.low)
-        asks = (state.end - state.origin < growth.most) & (state.sizing | doubtful.any(-1))
-        where = cells_where(self._fresh(state.answer & asks[:, None], hidden, first))
-        sureness = torch.zeros(len(state), dtype=torch.float64)
-        if len(where[0]):
-            stats = reduce(self._head(hidden, first, where)).on_host()
-            sureness = end_confidence(len(state), where, stats, eos, growth.ends)
-        layout = grown(state, self.settings, self.spec, sureness, doubtful)
-        if layout is None:
-            return None, filled
-        moved = layout.source[:, : filled.shape[-1]] != torch.arange(filled.shape[-1])
-        changed = (moved & state.answer[:, : filled.shape[-1]]).any(-1).tolist()
-        self.members = [
-            replace(member, identity=next(_IDENTITIES)) if new else member
-            for member, new in zip(self.members, changed, strict=True)
-        ]
-        there = filled.gather(-1, layout.source.clamp(0, filled.shape[-1] - 1))
-        return layout.source, there & (layout.source >= 0)
-
-    def _tokens(self, logits: Tensor, where: Where) -> Tensor:
-        """The tokens that these logits write, on the host: [N]."""
-        sampling, raw = self.settings.sampling, reduce(logits)
-        rows = where[0].tolist() if sampling.draws else []
-        generators = self._generators
-        own = [generators[row] for row in rows]
-        return scored(logits, raw, sampling, None, self._eos.last, own).token.cpu()
-
     def _open_windows(self, hidden: Hidden, first: int, held: Tensor | None) -> None:
         """Open the next windows; their history is the head on this forward's hidden states."""
         state = self.state
@@ -370,11 +246,11 @@ class Rows:
         if self.needs.block_scope:
             state.slot[opened] = -1
             return
-        wanted = self._fresh(state.masked & in_window(state), hidden, first)
+        wanted = self.fresh(state.masked & in_window(state), hidden, first)
         wanted &= opened[:, None] & (state.slot < 0)
         where = cells_where(wanted)
         if len(where[0]):
-            self.history.extend(state, where, self._head(hidden, first, where))
+            self.history.extend(state, where, head(self, hidden, first, where))
 
     def _results(self, finished: Tensor) -> tuple[Result, ...]:
         """The results of the rows that have no mask left."""
@@ -387,11 +263,3 @@ class Rows:
     def _keep(self, rows: list[int]) -> None:
         self.members = [self.members[row] for row in rows]
         self.state.keep(torch.tensor(rows, dtype=torch.int64))
-
-
-def _on_host(raw: Stats, score: Stats, drift: Tensor | None) -> tuple[Stats, Stats, Tensor | None]:
-    """The numbers that a decision is made of, brought to the host together."""
-    first, second = list(vars(raw).values()), [] if score is raw else list(vars(score).values())
-    *columns, drift = on_host([*first, *second, drift])
-    here = Stats(*columns[: len(first)])
-    return here, Stats(*columns[len(first) :]) if second else here, drift

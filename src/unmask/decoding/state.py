@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from unmask.decoding.memory import MemoryStore
-from unmask.rules.memory import Memory
+from unmask.rules.memory import PartMemory
 
 Where = tuple[Tensor, Tensor]  # N cells of the canvas: rows and positions, [N] each
 
@@ -72,7 +72,7 @@ class State:
         block: int | None,
         trail: int,
         from_zero: bool = False,
-        memory: tuple[Memory, ...] = (),
+        memory: tuple[PartMemory, ...] = (),
     ) -> State:
         """A row for each canvas, before its first window is opened."""
         device = canvases[0].device

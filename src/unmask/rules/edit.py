@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from unmask.errors import require, require_whole
-from unmask.rules.memory import Edit, Memory
+from unmask.rules.memory import Edit, PartMemory
 from unmask.rules.registry import register, show
 from unmask.rules.rule import Decision
 from unmask.rules.view import Needs, View
@@ -33,7 +33,7 @@ class TokenEdit:
     steps: int = 16
 
     needs = Needs(fixed=True)
-    memory = (Memory("edit.steps", 0, row=True),)
+    memory = (PartMemory("edit.steps", 0, row=True),)
 
     def __post_init__(self) -> None:
         require(self.tau == self.tau, "edit: tau must be a number, got nan")

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from unmask.errors import require, require_whole
-from unmask.rules.memory import Memory
+from unmask.rules.memory import PartMemory
 from unmask.rules.part import Standing
 from unmask.rules.registry import notation, register, show
 from unmask.rules.rule import Decision
@@ -55,9 +55,17 @@ class _Persistent:
         require_whole("less: steps", self.steps, 0)
 
     @property
-    def memory(self) -> tuple[Memory, ...]:
-        tokens, p = Memory("less.tokens", -1, (TOP,)), Memory("less.probabilities", 0.0, (TOP,))
-        return Memory("less.last", -1, (self.persist,)), tokens, p, Memory("less.wait", 0, row=True)
+    def memory(self) -> tuple[PartMemory, ...]:
+        tokens, p = (
+            PartMemory("less.tokens", -1, (TOP,)),
+            PartMemory("less.probabilities", 0.0, (TOP,)),
+        )
+        return (
+            PartMemory("less.last", -1, (self.persist,)),
+            tokens,
+            p,
+            PartMemory("less.wait", 0, row=True),
+        )
 
     def remember(self, view: View, decision: Decision) -> dict[str, Tensor]:
         last, tokens, p, _ = (memory.of(view) for memory in self.memory)

@@ -13,7 +13,7 @@ from unmask.rules.view import View
 
 
 @dataclass(frozen=True)
-class Memory:
+class PartMemory:
     """A number that a part remembers from step to step: one per position, or one per row.
 
     Decoding keeps it with the row. The part reads it with `of` and gives new values in `remember`.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from torch import Tensor
 
 from unmask.errors import RuleError
-from unmask.rules.memory import Memory
+from unmask.rules.memory import PartMemory
 from unmask.rules.view import EVERYTHING, KL, Needs, Scores, View
 from unmask.rules.words import ordinal
 
@@ -115,7 +115,7 @@ class Abilities:
     check_rule: Callable[[Rule], None] = _accept  # raises if it does not fit the other parts
     check_model: Callable[[ModelSpec], None] = _accept  # raises if it does not fit the model
     # What it remembers from step to step, and the new values after a step, by name.
-    memory: tuple[Memory, ...] = ()
+    memory: tuple[PartMemory, ...] = ()
     remember: Callable[[View, Decision], dict[str, Tensor]] = lambda *step: {}
     # Modulators: the positions that an adaptive selection may choose, [B, W].
     ready: Callable[[View, Scores], Tensor] | None = None

@@ -12,11 +12,12 @@ import torch
 from torch import Tensor
 
 from unmask.errors import RuleError
-from unmask.rules.memory import Edit, Memory, Revoke, Window
+from unmask.rules.checks import check_chosen, checked_scores
+from unmask.rules.memory import Edit, PartMemory, Revoke, Window
 from unmask.rules.notation import expand, parse
 from unmask.rules.part import STAGE_NAMES, LogitStage
 from unmask.rules.recipes import RECIPES
-from unmask.rules.registry import abilities_of, describe, kind_of, notation, spelled
+from unmask.rules.registry import abilities_of, describe, kind_of, notation
 from unmask.rules.view import Limit, Modulate, Needs, Score, Scores, Select, View
 
 
@@ -111,7 +112,7 @@ class Rule:
         return reduce(or_, (abilities_of(part).needs for part in self.parts))
 
     @cached_property
-    def memory(self) -> tuple[Memory, ...]:
+    def memory(self) -> tuple[PartMemory, ...]:
         """What the parts remember from step to step."""
         return tuple(memory for part in self.parts for memory in abilities_of(part).memory)
 
@@ -133,12 +134,12 @@ class Rule:
         return map(describe, self.parts)
 
     def __call__(self, view: View) -> Decision:
-        base = scores = _checked(self.score(view), self.score, view)  # 1. score
+        base = scores = checked_scores(self.score(view), self.score, view)  # 1. score
         for modulate in self.modulators:  # 2. modulate
-            scores = _checked(modulate(view, scores), modulate, view)
+            scores = checked_scores(modulate(view, scores), modulate, view)
         base, scores = _ends_last(view, base, scores)
         chosen = self.select(view.among(self.ready(view, base)), scores)  # 3. select
-        self._check(chosen, view)
+        check_chosen(chosen, self.select, view)
         for limit in self.limits:  # 4. limit
             chosen = limit(view, scores, chosen)
         finished = self._finish(view) if self._finish else None
@@ -183,41 +184,11 @@ class Rule:
         adaptive = abilities_of(self.select).adaptive
         return next((gate for gate in gates if gate), None) if adaptive else None
 
-    def _check(self, chosen: Any, view: View) -> None:
-        if not isinstance(chosen, Tensor) or chosen.dtype != torch.bool:
-            kind = chosen.dtype if isinstance(chosen, Tensor) else type(chosen).__name__
-            raise RuleError(
-                f"{spelled(self.select)} must return a bool tensor, True where it commits, "
-                f"got {kind}; compare, as in scores.key > 0.5"
-            )
-        if chosen.shape != view.masked.shape:
-            raise RuleError(
-                f"{spelled(self.select)} must choose among {tuple(view.masked.shape)} positions, "
-                f"got a tensor of shape {tuple(chosen.shape)}"
-            )
-        if bool((chosen & ~view.masked).any()):
-            raise RuleError(f"{spelled(self.select)} chose a position that is not masked")
-
 
 def _spelled_out(text: str) -> str:
     """The rule of a recipe if the text is its name, else the text."""
     recipe = RECIPES.get(text.strip())
     return recipe.rule if recipe else text
-
-
-def _checked(result: Any, part: Any, view: View) -> Scores:
-    """The result of a score or modulator; raises unless it is a number for every position."""
-    scores = Scores.plain(result) if isinstance(result, Tensor) else result
-    if not isinstance(scores, Scores) or scores.key.shape != view.masked.shape:
-        shape = tuple(scores.key.shape) if isinstance(scores, Scores) else type(result).__name__
-        raise RuleError(
-            f"{spelled(part)} must give a score for each of {tuple(view.masked.shape)} positions, "
-            f"got {shape}"
-        )
-    ranked = view.masked if view.deferred is None else view.masked & ~view.deferred
-    if bool((scores.key.isnan() & ranked).any()):
-        raise RuleError(f"{spelled(part)} gave NaN for a masked position")
-    return scores
 
 
 def _ends_last(view: View, base: Scores, scores: Scores) -> tuple[Scores, Scores]:

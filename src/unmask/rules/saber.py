@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from unmask.errors import require_whole
-from unmask.rules.memory import Memory
+from unmask.rules.memory import PartMemory
 from unmask.rules.part import Standing
 from unmask.rules.registry import notation, register
 from unmask.rules.rule import Decision
@@ -29,7 +29,7 @@ class Saber:
     n: int = 2
 
     needs = Needs(earlier=True)
-    memory = (Memory("saber.level", nan, sequence=True),)
+    memory = (PartMemory("saber.level", nan, sequence=True),)
 
     def __post_init__(self) -> None:
         require_whole("saber: n", self.n, 1)
@@ -76,7 +76,7 @@ class Backtrack:
     n: int = 2
 
     needs = Needs(fixed=True, earlier=True)
-    memory = (Memory("backtrack.before", nan, sequence=True),)
+    memory = (PartMemory("backtrack.before", nan, sequence=True),)
 
     def __post_init__(self) -> None:
         require_whole("backtrack: n", self.n, 1)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from unmask.errors import require, require_whole
-from unmask.rules.memory import Memory
+from unmask.rules.memory import PartMemory
 from unmask.rules.part import Standing
 from unmask.rules.registry import notation, register, show
 from unmask.rules.rule import Decision
@@ -18,12 +18,12 @@ from unmask.rules.view import Needs, Scores, View
 from unmask.rules.words import beside
 
 _INTO = "slowfast."  # all positions are counted from the block's start
-LAST = Memory(_INTO + "last", 0, row=True)  # where the cycle begins
-END = Memory(_INTO + "end", 0, row=True)  # where it ends
-ROUND = Memory(_INTO + "round", 0, row=True)  # forwards of its exploration so far
-SETTLED = Memory(_INTO + "settled", False, row=True)  # whether the end is fixed
-FAST = Memory(_INTO + "fast", False, row=True)  # whether it is being filled
-SIGHT = Memory(_INTO + "sight", 0, row=True)  # what the next forward sees
+LAST = PartMemory(_INTO + "last", 0, row=True)  # where the cycle begins
+END = PartMemory(_INTO + "end", 0, row=True)  # where it ends
+ROUND = PartMemory(_INTO + "round", 0, row=True)  # forwards of its exploration so far
+SETTLED = PartMemory(_INTO + "settled", False, row=True)  # whether the end is fixed
+FAST = PartMemory(_INTO + "fast", False, row=True)  # whether it is being filled
+SIGHT = PartMemory(_INTO + "sight", 0, row=True)  # what the next forward sees
 
 
 @register("select", "slowfast", "explore `rounds` forwards, then fill the stable part", "Slow-Fast")
@@ -52,7 +52,7 @@ class SlowFast:
         require(self.std >= 0, f"slowfast: std must be >= 0, got {self.std}")
 
     @property
-    def memory(self) -> tuple[Memory, ...]:
+    def memory(self) -> tuple[PartMemory, ...]:
         return LAST, END, ROUND, SETTLED, FAST, SIGHT, self._notes
 
     def describe(self) -> str:
@@ -98,8 +98,8 @@ class SlowFast:
         return {memory.name: value for memory, value in new.items()}
 
     @property
-    def _notes(self) -> Memory:
-        return Memory(_INTO + "notes", nan, (self.window,), row=True)
+    def _notes(self) -> PartMemory:
+        return PartMemory(_INTO + "notes", nan, (self.window,), row=True)
 
     def _noted(self, view: View, scores: Scores) -> tuple[Tensor, Tensor]:
         """The notes of this exploration with the newest, and the newest: [B, window], [B]."""

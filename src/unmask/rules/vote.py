@@ -8,13 +8,13 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from unmask.rules.memory import Edit, Memory
+from unmask.rules.memory import Edit, PartMemory
 from unmask.rules.registry import register
 from unmask.rules.rule import Decision
 from unmask.rules.view import Needs, View
 
 KEPT = 8  # tokens of a position that may win
-TOKENS, VOTES = Memory("vote.tokens", -1, (KEPT,)), Memory("vote.votes", 0.0, (KEPT,))
+TOKENS, VOTES = PartMemory("vote.tokens", -1, (KEPT,)), PartMemory("vote.votes", 0.0, (KEPT,))
 
 
 @register("revoke", "vote", "x_i <- the token with most votes of all steps", "Time Is a Feature")

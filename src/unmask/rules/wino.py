@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from unmask.errors import RuleError, require
-from unmask.rules.memory import Memory
+from unmask.rules.memory import PartMemory
 from unmask.rules.part import Standing
 from unmask.rules.registry import notation, register, show
 from unmask.rules.rule import Decision
@@ -65,7 +65,7 @@ class NarrowOut:
     tau: float = 0.9
 
     needs = Needs(shadow=True)
-    memory = (Memory("narrow.last", 30, row=True),)
+    memory = (PartMemory("narrow.last", 30, row=True),)
 
     def __post_init__(self) -> None:
         require(self.tau == self.tau, "narrow: tau must be a number, got nan")
