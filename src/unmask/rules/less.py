@@ -19,6 +19,9 @@ from unmask.rules.words import beside, number
 
 TOP = 8  # likeliest tokens that are compared; all others are one more
 _TINY = 1e-12
+TOKENS = PartMemory("less.tokens", -1, (TOP,))  # the likeliest of the last forward
+WEIGHTS = PartMemory("less.weights", 0.0, (TOP,))  # and their probabilities
+WAIT = PartMemory("less.wait", 0, row=True)  # how often the leftmost mask was passed over
 
 
 def top_drift(tokens: Tensor, p: Tensor, old_tokens: Tensor, q: Tensor) -> Tensor:
@@ -56,30 +59,21 @@ class _Persistent:
 
     @property
     def memory(self) -> tuple[PartMemory, ...]:
-        tokens, p = (
-            PartMemory("less.tokens", -1, (TOP,)),
-            PartMemory("less.probabilities", 0.0, (TOP,)),
-        )
-        return (
-            PartMemory("less.last", -1, (self.persist,)),
-            tokens,
-            p,
-            PartMemory("less.wait", 0, row=True),
-        )
+        return PartMemory("less.last", -1, (self.persist,)), TOKENS, WEIGHTS, WAIT
 
     def remember(self, view: View, decision: Decision) -> dict[str, Tensor]:
-        last, tokens, p, _ = (memory.of(view) for memory in self.memory)
+        last, tokens, p = self.memory[0].of(view), TOKENS.of(view), WEIGHTS.of(view)
         newest = torch.cat([last[..., 1:], view.token[..., None]], -1)
         seen, count = view.masked[..., None], view.declared("top_tokens").shape[-1]
         tokens, p = tokens.clone(), p.clone()
         tokens[..., :count] = torch.where(seen, view.declared("top_tokens"), tokens[..., :count])
         p[..., :count] = torch.where(seen, view.declared("top_probabilities"), p[..., :count])
         new = torch.where(seen, newest, last)
-        return {"less.last": new, "less.tokens": tokens, "less.probabilities": p}
+        return {"less.last": new, TOKENS.name: tokens, WEIGHTS.name: p}
 
     def _moved(self, view: View) -> Tensor:
         """The drift since the forward before; 1 without one: [B, W]."""
-        _, tokens, q, _ = (memory.of(view) for memory in self.memory)
+        tokens, q = TOKENS.of(view), WEIGHTS.of(view)
         now, p = view.declared("top_tokens"), view.declared("top_probabilities")
         drift = top_drift(now, p, tokens[..., : now.shape[-1]], q[..., : now.shape[-1]])
         return torch.where(tokens[..., 0] >= 0, drift, 1.0)
@@ -175,38 +169,34 @@ class LessDream(_Persistent):
     def __call__(self, view: View, scores: Scores) -> Tensor:
         ready, leftmost = self._ready(view, scores), view.masked & (view.masked.cumsum(-1) == 1)
         run = view.masked & ((view.masked & ~ready).cumsum(-1) == 0)
-        near = ready & self._near(leftmost)
+        near = ready & _near(self, leftmost)
         ahead = first_in(best_first(scores.key, near), 1, near)
-        waits = near.any(-1) & (self.memory[3].of(view) < self.patience)
+        waits = near.any(-1) & (WAIT.of(view) < self.patience)
         other = torch.where(waits[:, None], ahead, leftmost)
         chosen = torch.where((ready & leftmost).any(-1, keepdim=True), run, other)
-        return torch.where(self._over(view)[:, None], view.masked, chosen)
+        return torch.where(_over(self, view)[:, None], view.masked, chosen)
 
     def remember(self, view: View, decision: Decision) -> dict[str, Tensor]:
         leftmost = view.masked & (view.masked.cumsum(-1) == 1)
         went = (leftmost & decision.chosen).any(-1)
-        wait = torch.where(went, 0, self.memory[3].of(view) + 1)
-        return {**super().remember(view, decision), "less.wait": wait}
+        wait = torch.where(went, 0, WAIT.of(view) + 1)
+        return {**super().remember(view, decision), WAIT.name: wait}
 
     def _ready(self, view: View, scores: Scores) -> Tensor:
-        part = (
-            (view.progress.step + 1) / max(self.steps, 1) if self.steps else view.progress.step * 0
-        )
-        level = (self.eos_conf - self.eos_anneal * part).clamp_min(self.eos_floor)[:, None]
+        share = (view.progress.step + 1) / self.steps if self.steps else view.progress.step * 0.0
+        level = (self.eos_conf - self.eos_anneal * share).clamp_min(self.eos_floor)[:, None]
         sure = (scores.value >= level) & (self._moved(view) <= self.eos_drift * self.drift)
         return super()._ready(view, scores) & (sure | ~view.declared("ends"))
 
-    def _near(self, leftmost: Tensor) -> Tensor:
-        """The positions after the leftmost mask, at most `window` away: [B, W]."""
-        begun = leftmost.cumsum(-1)
-        return (begun.cumsum(-1) - 1 <= self.window) & (begun > 0) & ~leftmost
 
-    def _over(self, view: View) -> Tensor:
-        """True where everything that is left is taken: [B]."""
-        late = (
-            view.progress.step >= self.steps
-            if self.steps
-            else torch.zeros_like(view.progress.step).bool()
-        )
-        ended = view.progress.ended
-        return late | ended if self.stop and ended is not None else late
+def _near(part: LessDream, leftmost: Tensor) -> Tensor:
+    """The positions after the leftmost mask, at most `window` away: [B, W]."""
+    begun = leftmost.cumsum(-1)
+    return (begun.cumsum(-1) - 1 <= part.window) & (begun > 0) & ~leftmost
+
+
+def _over(part: LessDream, view: View) -> Tensor:
+    """True where everything that is left is taken: [B]."""
+    step, ended = view.progress.step, view.progress.ended
+    late = step >= part.steps if part.steps else step < 0
+    return late | ended if part.stop and ended is not None else late

@@ -17,6 +17,8 @@ from unmask.rules.select import best_first, best_positions, first_in
 from unmask.rules.view import Needs, Scores, View
 from unmask.rules.words import beside
 
+LEVEL = PartMemory("saber.level", nan, sequence=True)  # the score at the latest commit
+
 
 @register("select", "saber", "{ i : S_i > mean S at commit }, at least the n best", "Saber")
 @dataclass(frozen=True)
@@ -29,7 +31,7 @@ class Saber:
     n: int = 2
 
     needs = Needs(earlier=True)
-    memory = (PartMemory("saber.level", nan, sequence=True),)
+    memory = (LEVEL,)
 
     def __post_init__(self) -> None:
         require_whole("saber: n", self.n, 1)
@@ -46,22 +48,24 @@ class Saber:
 
     def gauge(self, view: View, scores: Scores, chosen: Tensor) -> dict[str, Tensor]:
         """The mean that a score must exceed: [B]."""
-        return {"bar": self._bar(view)}
+        return {"bar": _bar(view)}
 
     def __call__(self, view: View, scores: Scores) -> Tensor:
-        above = view.masked & (scores.value > self._bar(view)[:, None])
+        above = view.masked & (scores.value > _bar(view)[:, None])
         best = first_in(best_first(scores.key, view.masked), self.n, view.masked)
         return torch.where((above.sum(-1) < self.n)[:, None], best, above)
 
     def remember(self, view: View, decision: Decision) -> dict[str, Tensor]:
-        level = self.memory[0].of(view)
-        return {"saber.level": torch.where(decision.chosen, decision.scores.value, level)}
+        level = LEVEL.of(view)
+        return {LEVEL.name: torch.where(decision.chosen, decision.scores.value, level)}
 
-    def _bar(self, view: View) -> Tensor:
-        level = self.memory[0].of(view)
-        count = (~level.isnan()).sum(-1)
-        total = level.nan_to_num(0.0).cumsum(-1)[:, -1]  # one by one: padding changes no bit
-        return torch.where(count > 0, total / count.clamp_min(1), 1.0)
+
+def _bar(view: View) -> Tensor:
+    """The mean score at commit, 1 before the first commitment: [B]."""
+    level = LEVEL.of(view)
+    count = (~level.isnan()).sum(-1)
+    total = level.nan_to_num(0.0).cumsum(-1)[:, -1]  # one by one: padding changes no bit
+    return torch.where(count > 0, total / count.clamp_min(1), 1.0)
 
 
 @register("revoke", "backtrack", "the r commitments whose confidence rose least", "Saber")

@@ -53,7 +53,7 @@ class SlowFast:
 
     @property
     def memory(self) -> tuple[PartMemory, ...]:
-        return LAST, END, ROUND, SETTLED, FAST, SIGHT, self._notes
+        return LAST, END, ROUND, SETTLED, FAST, SIGHT, self.notes
 
     def describe(self) -> str:
         return (
@@ -75,38 +75,44 @@ class SlowFast:
         return torch.where((high.sum(-1) >= 2)[:, None], high, best)
 
     def remember(self, view: View, decision: Decision) -> dict[str, Tensor]:
-        fast, last, settled = FAST.of(view), LAST.of(view), SETTLED.of(view)
-        notes, length = self._noted(view, decision.scores)
-        mean = notes.nanmean(-1).floor().long()
-        agree = ~notes.isnan().any(-1) & (notes.std(-1, correction=0) < self.std)
-        end = torch.where(agree, length, mean).clamp_min(1)
-        end = torch.where(fast | settled, END.of(view), end)
-        explored = ROUND.of(view) + (~fast).long()
-        place = torch.arange(view.masked.shape[-1])
-        left = view.masked & ~decision.chosen & (place >= last[:, None]) & (place < end[:, None])
-        over = (fast | (explored >= self.rounds)) & ~left.any(-1)  # the cycle is filled
-        now_fast = (fast | (explored >= self.rounds)) & ~over
-        new = {
-            LAST: torch.where(over, end, last),
-            END: end,
-            ROUND: torch.where(over, 0, explored),
-            SETTLED: (settled | agree) & ~over,
-            FAST: now_fast,
-            SIGHT: torch.where(fast & now_fast, end, 0),
-            self._notes: notes.masked_fill(over[:, None], nan),
-        }
-        return {memory.name: value for memory, value in new.items()}
+        return {memory.name: value for memory, value in _next_cycle(self, view, decision).items()}
 
     @property
-    def _notes(self) -> PartMemory:
+    def notes(self) -> PartMemory:
+        """How far the newest explorations went."""
         return PartMemory(_INTO + "notes", nan, (self.window,), row=True)
 
-    def _noted(self, view: View, scores: Scores) -> tuple[Tensor, Tensor]:
-        """The notes of this exploration with the newest, and the newest: [B, window], [B]."""
-        place, last = torch.arange(view.masked.shape[-1]), LAST.of(view)[:, None]
-        far = view.masked & (place >= last) & (scores.value >= self.reach)
-        length = torch.where(far, place + 1, last + 1).amax(-1)
-        notes = self._notes.of(view)
-        newer = torch.cat([notes[:, 1:], length[:, None].double()], -1)
-        done = (FAST.of(view) | SETTLED.of(view))[:, None]
-        return torch.where(done, notes, newer), length
+
+def _next_cycle(part: SlowFast, view: View, decision: Decision) -> dict[PartMemory, Tensor]:
+    """All memory after a step: the exploration goes on, is over, or its part is filled."""
+    fast, last, settled = FAST.of(view), LAST.of(view), SETTLED.of(view)
+    notes, length = _noted(part, view, decision.scores)
+    mean = notes.nanmean(-1).floor().long()
+    agree = ~notes.isnan().any(-1) & (notes.std(-1, correction=0) < part.std)
+    end = torch.where(agree, length, mean).clamp_min(1)
+    end = torch.where(fast | settled, END.of(view), end)
+    explored = ROUND.of(view) + (~fast).long()
+    place = torch.arange(view.masked.shape[-1])
+    left = view.masked & ~decision.chosen & (place >= last[:, None]) & (place < end[:, None])
+    over = (fast | (explored >= part.rounds)) & ~left.any(-1)  # the cycle is filled
+    now_fast = (fast | (explored >= part.rounds)) & ~over
+    return {
+        LAST: torch.where(over, end, last),
+        END: end,
+        ROUND: torch.where(over, 0, explored),
+        SETTLED: (settled | agree) & ~over,
+        FAST: now_fast,
+        SIGHT: torch.where(fast & now_fast, end, 0),
+        part.notes: notes.masked_fill(over[:, None], nan),
+    }
+
+
+def _noted(part: SlowFast, view: View, scores: Scores) -> tuple[Tensor, Tensor]:
+    """The notes of this exploration with the newest, and the newest: [B, window], [B]."""
+    place, last = torch.arange(view.masked.shape[-1]), LAST.of(view)[:, None]
+    far = view.masked & (place >= last) & (scores.value >= part.reach)
+    length = torch.where(far, place + 1, last + 1).amax(-1)
+    notes = part.notes.of(view)
+    newer = torch.cat([notes[:, 1:], length[:, None].double()], -1)
+    done = (FAST.of(view) | SETTLED.of(view))[:, None]
+    return torch.where(done, notes, newer), length

@@ -39,7 +39,7 @@ class TemporalVote:
         return "another token had more votes of all steps"
 
     def __call__(self, view: View) -> Edit:
-        tokens, votes = self._counted(view)
+        tokens, votes = _counted(view, self.weight)
         winner = tokens.gather(-1, votes.argmax(-1, keepdim=True))[..., 0]
         full = ~(view.masked & ~view.declared("chosen")).any(-1, keepdim=True)
         now = torch.where(view.masked, view.token, view.declared("standing"))
@@ -47,19 +47,20 @@ class TemporalVote:
         return Edit(torch.zeros_like(other), other & full, winner)
 
     def remember(self, view: View, decision: Decision) -> dict[str, Tensor]:
-        tokens, votes = self._counted(view)
+        tokens, votes = _counted(view, self.weight)
         return {TOKENS.name: tokens, VOTES.name: votes}
 
-    def _counted(self, view: View) -> tuple[Tensor, Tensor]:
-        """The votes with those of this forward: [B, W, k] each."""
-        tokens, votes, step = TOKENS.of(view), VOTES.of(view), view.progress.step
-        votes = votes / 2 if self.weight == "double" else votes  # the newest always has 1
-        new = (step + 1 if self.weight == "linear" else torch.ones_like(step))[:, None].double()
-        same = tokens == view.token[..., None]
-        place = torch.where(same.any(-1), same.to(torch.uint8).argmax(-1), votes.argmin(-1))
-        place = place[..., None]
-        old = torch.where(same.any(-1, keepdim=True), votes.gather(-1, place), 0.0)
-        computed = (view.masked | view.revocable)[..., None]
-        added = votes.scatter(-1, place, old + new[..., None].expand(old.shape))
-        named = tokens.scatter(-1, place, view.token[..., None])
-        return torch.where(computed, named, tokens), torch.where(computed, added, votes)
+
+def _counted(view: View, weight: str) -> tuple[Tensor, Tensor]:
+    """The votes with those of this forward: [B, W, k] each."""
+    tokens, votes, step = TOKENS.of(view), VOTES.of(view), view.progress.step
+    votes = votes / 2 if weight == "double" else votes  # the newest always has 1
+    new = (step + 1 if weight == "linear" else torch.ones_like(step))[:, None].double()
+    same = tokens == view.token[..., None]
+    place = torch.where(same.any(-1), same.to(torch.uint8).argmax(-1), votes.argmin(-1))
+    place = place[..., None]
+    old = torch.where(same.any(-1, keepdim=True), votes.gather(-1, place), 0.0)
+    computed = (view.masked | view.revocable)[..., None]
+    added = votes.scatter(-1, place, old + new[..., None].expand(old.shape))
+    named = tokens.scatter(-1, place, view.token[..., None])
+    return torch.where(computed, named, tokens), torch.where(computed, added, votes)
