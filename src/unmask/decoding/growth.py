@@ -82,7 +82,8 @@ def grown(
     ends = (new & ready[:, None]).nonzero(as_tuple=True)
     state.commit_step[ends] = state.nfe[ends[0]] - 1
     state.sizing &= ~ready
-    resize_windows(state, settings.block, torch.where(split, more, 0), sizing)
+    inside = torch.where(split, more, 0)
+    resize_windows(state, settings.rule, settings.block, inside, sizing)
     return layout
 
 

@@ -57,18 +57,25 @@ class MemoryStore:
                 cells[source < 0] = memory.start
                 self.values[memory.name] = cells
 
-    def seen(self, start: Tensor, width: int) -> dict[str, Tensor]:
-        """The memory of windows of this width, from each row's start: [B, ...] or [B, W, ...]."""
+    def seen(self, start: Tensor, stop: Tensor, width: int) -> dict[str, Tensor]:
+        """The memory of the rows' windows, as parts see it: [B, ...] or [B, W, ...].
+
+        Beyond a row's own window stands the start value.
+        """
         if not self.declared:
             return {}
         rows, columns = torch.arange(len(start))[:, None], start[:, None] + torch.arange(width)
-        return {
-            memory.name: value.clone()
-            if memory.row
-            else value[rows, columns.clamp_max(value.shape[1] - 1)]
-            for memory in self.declared
-            for value in (self.values[memory.name],)
-        }
+        beyond = columns >= stop[:, None]
+        seen = {}
+        for memory in self.declared:
+            value = self.values[memory.name]
+            if memory.row:
+                seen[memory.name] = value.clone()
+                continue
+            cells = value[rows, columns.clamp_max(value.shape[1] - 1)]
+            cells[beyond] = memory.start
+            seen[memory.name] = cells
+        return seen
 
     def write(self, new: Mapping[str, Tensor], start: Tensor, inside: Tensor) -> None:
         """Keep new values; those of positions only `inside` the rows' own windows, [B, W]."""

@@ -88,7 +88,7 @@ def lay_out(
         revoked_times=revoked_times,
         deferred=None if deferred is None else lay(deferred[inside])[0] & masked,
         ends=None if ends is None else lay(ends[inside])[0],
-        memory=state.memory.seen(state.start, width),
+        memory=state.memory.seen(state.start, state.stop, width),
         progress=progress(state),
         **laid,
         **top,

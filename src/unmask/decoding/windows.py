@@ -50,16 +50,19 @@ def open_windows(
     return done
 
 
-def resize_windows(state: State, block: int | None, more: Tensor, anew: Tensor) -> None:
-    """Fit the open windows to canvases that have grown by `more` inside them, [B].
+def resize_windows(state: State, rule: Rule, block: int | None, more: Tensor, anew: Tensor) -> None:
+    """Fit the windows to canvases that have grown: by `more` inside them, [B], or in rows `anew`.
 
-    A block keeps its place in the grid; in rows `anew`, [B], it also counts its steps anew.
+    A block keeps its place in the grid. Rows `anew`, [B], also count their steps anew.
     """
-    if block is None:
+    if rule.window is not None:
+        reach = rule.window.reach(state.end - state.origin, block)
+        stop = torch.where(anew, state.start + reach, state.stop + more)
+    elif block is None:
         stop = state.end
     else:
         stop = state.grid + ((state.stop - 1 - state.grid) // block + 1) * block
-    state.stop = torch.minimum(stop, state.end)
+    state.stop = torch.where(anew | (more > 0), torch.minimum(stop, state.end), state.stop)
     state.step = torch.where(anew, 0, state.step)
     masks = (state.masked & in_window(state)).sum(-1)
     state.opened = torch.where(anew, masks, state.opened + more)

@@ -66,7 +66,9 @@ class View:
     ends: Tensor | None = None  # [B, W]  True where the token ends the answer
     standing: Tensor | None = None  # [B, W]  the token that the canvas holds now
     support: Tensor | None = None  # [B, W]  probability of that token where it is committed
-    shadow: Tensor | None = None  # [B, W]  probability of that token where the model cannot see it
+    shadow: Tensor | None = (
+        None  # [B, W]  probability of that token by a mask that does not attend to it
+    )
     chosen: Tensor | None = None  # [B, W]  for a revocation: what is committed in this step
     memory: Mapping[str, Tensor] = field(default_factory=dict)  # see `memory.PartMemory`
     # None unless the EOS policy is `last`

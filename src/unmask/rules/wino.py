@@ -1,4 +1,4 @@
-"""WINO: commits wide, then masks again what the model would not write without seeing it."""
+"""WINO: commits wide, then masks again what a second look does not support."""
 
 from __future__ import annotations
 
@@ -52,11 +52,14 @@ class WideIn:
 
 
 @register(
-    "revoke", "narrow", "{ i : p(x_i) < tau without seeing x_i }, fewer than were committed", "WINO"
+    "revoke",
+    "narrow",
+    "{ i : p(x_i) < tau without attention to x_i }, fewer than were committed",
+    "WINO",
 )
 @dataclass(frozen=True)
 class NarrowOut:
-    """Masks tokens of the block again that have less than tau where the model does not see them.
+    """Masks tokens again that have less than tau by a mask that does not attend to them.
 
     It does so in steps that commit more than one position. It takes back fewer than the step
     before committed (30 at first), so a block comes to an end. The model must support shadows.
@@ -73,11 +76,11 @@ class NarrowOut:
     def describe(self) -> str:
         return (
             f"After a step with several commitments, mask earlier tokens of the block again that "
-            f"have less than {show(self.tau)} where the model does not see them."
+            f"have less than {show(self.tau)} by a mask that does not attend to them."
         )
 
     def why(self) -> str:
-        return f"without seeing it, the model gave it less than {show(self.tau)}"
+        return f"a mask that does not attend to it gave it less than {show(self.tau)}"
 
     def check_model(self, spec: ModelSpec) -> None:
         if not spec.shadows:
