@@ -107,7 +107,8 @@ def likeliest(
         tokens.append(places)
         depths.append((values - values[:, :1]).double())
     probabilities = best[:, None].double() * torch.cat(depths).exp()
-    return torch.cat(tokens).cpu(), probabilities.cpu()
+    ids, p = torch.stack([torch.cat(tokens).double(), probabilities]).cpu()  # waits once
+    return ids.long(), p
 
 
 def adding(tokens: Tensor, bonus: Tensor, device: torch.device) -> Transform:
