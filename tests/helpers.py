@@ -78,6 +78,11 @@ def random_view(seed: int, rows: int = 3, width: int = 9) -> View:
     def lay(values: Tensor) -> Tensor:
         return torch.where(inside, values.view(rows, width), 0)
 
+    top = now.softmax(-1).topk(8, -1)
+
+    def lay_top(values: Tensor) -> Tensor:
+        return torch.where(inside[..., None], values.view(rows, width, 8), 0)
+
     offset = whole(0, 3, rows) * width
     answer = offset + width + whole(0, 20, rows)
     reach = int(answer.max())
@@ -101,7 +106,13 @@ def random_view(seed: int, rows: int = 3, width: int = 9) -> View:
         revocable=committed,
         revoked_times=whole(0, 2, rows, width) * committed,
         deferred=torch.zeros_like(masked),
+        top_tokens=lay_top(top.indices),
+        top_probabilities=lay_top(top.values),
         ends=(uniform(rows, width) < 0.3) & inside,
+        standing=whole(0, EOS, rows, width),
+        shadow=uniform(rows, width) * committed,
+        support=uniform(rows, width) * committed,
+        chosen=masked & (uniform(rows, width) < 0.5),
         progress=Progress(
             step=whole(0, 6, rows),
             opened=masked.sum(-1) + whole(0, 3, rows),
@@ -109,6 +120,9 @@ def random_view(seed: int, rows: int = 3, width: int = 9) -> View:
             offset=offset,
             known=known,
             answer_length=answer,
+            window=whole(0, 3, rows),
+            ended=uniform(rows) < 0.2,
+            gaps=6 * uniform(rows, 5),
         ),
     )
 
@@ -292,15 +306,17 @@ def _allowed(parts: set[str]) -> bool:
     return "entropy" not in parts or not any(part.startswith("pc") for part in parts)
 
 
-def _text(logits: str, score: str, modulate: str, limit: str, revoke: str, select: str) -> str:
-    return " | ".join(filter(None, (logits, score, modulate, select, limit, revoke)))
+def _text(*parts: str) -> str:
+    """A rule of the stages of `_small_stages`, and its selection."""
+    *before, limit, revoke, select = parts
+    return " | ".join(filter(None, (*before, select, limit, revoke)))
 
 
 def _small_stages() -> list[list[str]]:
     """All stages but the selection; "" where a rule has no part of a stage."""
-    stages = (texts("logits"), texts("modulate"), texts("limit"), texts("revoke"))
-    logits, modulate, limit, revoke = (["", *stage] for stage in stages)
-    return [logits, texts("score"), modulate, limit, revoke]
+    names = ("window", "logits", "modulate", "limit", "revoke")
+    window, logits, modulate, limit, revoke = (["", *texts(name)] for name in names)
+    return [window, logits, texts("score"), modulate, limit, revoke]
 
 
 def rule_texts() -> list[str]:

@@ -66,7 +66,7 @@ def test_everything_that_is_asked_for_stands_in_the_code(export, tmp_path):
         (("--rule", "confidenze | top(1)"), "did you mean 'confidence'"),
         (("--block", "many"), "--block must be a whole number >= 1 or 'full', got 'many'"),
         (("--steps", "0"), "steps must be a whole number >= 1, got 0"),
-        (("--length", "-3"), "length must be a whole number >= 1, got -3"),
+        (("--length", "-3"), "length must be a whole number >= 1 or 'auto', got -3"),
     ],
 )
 def test_bad_options_are_one_line_and_write_nothing(export, tmp_path, given, message):

@@ -33,6 +33,7 @@ EXAMPLES = {
     "guidance": ("1.5", 1.5),
     "dtype": ("bfloat16", "bfloat16"),
     "mask_id": ("2", 2),
+    "longest": ("99", 99),
 }
 
 

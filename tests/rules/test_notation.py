@@ -95,7 +95,7 @@ def test_a_rule_without_braces_expands_to_itself():
 ERRORS = {
     "unknown part": (
         "confidense | top(1)",
-        "unknown rule part 'confidense'; did you mean 'confidence'? known: credit, confidence",
+        "unknown rule part 'confidense'; did you mean 'confidence'? known: adablock, credit",
     ),
     "unknown part unlike any": ("zzz | top(1)", "unknown rule part 'zzz'; known: "),
     "unknown knob": (
@@ -133,7 +133,7 @@ ERRORS = {
     "unreadable": ("confidence | top(1", "cannot read 'top(1' in 'confidence | top(1'"),
     "the wrong order": (
         "top(1) | confidence",
-        "stands too late in 'top(1) | confidence'; write the parts in the order credit | score",
+        "stands too late in 'top(1) | confidence'; write the parts in the order window | credit",
     ),
     "no score": ("top(1)", "the rule has no score; write for example"),
     "no selection": ("confidence | swd(5)", "the rule has no selection; write for example"),

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from unmask.cli.options import add_import
 
 STAGE_TITLES = {
+    "window": "Window policy (first)",
     "logits": "Logit stage (before the score)",
     "score": "Scores (one per rule)",
     "modulate": "Modulators (any number)",
@@ -70,7 +71,7 @@ def _table() -> Iterator[str]:
     from unmask.rules.registry import STAGES, kinds
 
     yield "A rule is parts separated by '|':"
-    yield "  [credit |] score [| modulators] | selection [| limits] [| revoke]"
+    yield "  [window |] [credit |] score [| modulators] | selection [| limits] [| revoke]"
     yield "Braces make a sweep: margin | swd({0,1,5}) | eb({0.05,0.1}) stands for six rules."
     for stage in STAGES:
         yield f"\n{STAGE_TITLES[stage]}"

@@ -48,6 +48,7 @@ def plain_view(masked: Tensor, entropy: Tensor, **fields: Any) -> View:
         offset=zero,
         known=~masked,
         answer_length=zero + masked.shape[-1],
+        window=zero,
     )
     view = View(
         masked=masked,

@@ -104,11 +104,12 @@ class DecodingOptions:
         value=DEFAULT_RULE,
         metavar="RULE",
     )
-    length: int | None = _option(
+    length: int | Literal["auto"] | None = _option(
         "whole",
-        "number of tokens to write",
+        "number of tokens to write, or auto: the canvas grows until the model is sure of its end",
         "256; 48 for the embedded model",
         least=1,
+        words=("auto",),
     )
     block: int | Literal["full"] | None = _option(
         "whole",
@@ -165,6 +166,9 @@ class DecodingOptions:
         "id of the mask token, if the checkpoint names a wrong one or none",
         "config.json's, else the tokenizer's, else the family's",
         metavar="ID",
+    )
+    longest: int | None = _option(
+        "whole", "with --length auto, the most tokens to write", "8 times the usual length", least=1
     )
 
     def __post_init__(self) -> None:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from unmask.decoding.lengths import Growth
 from unmask.decoding.options import SAMPLING, DecodingOptions
 from unmask.decoding.request import Settings
 from unmask.decoding.sampling import Sampling
@@ -22,6 +23,7 @@ from unmask.errors import RequestError
 from unmask.models.denoiser import ModelSpec
 
 USUAL = DecodingOptions(length=256)
+MORE = 8  # times the usual length is the most of an answer whose length is left to the model
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,9 @@ def resolve(
         infill: masks are filled wherever they stand, so there is no length.
         loaded: the model is in memory, so that the block it attends in is fixed.
     """
-    length = options.length or options.defaults.length or defaults.length or 0
+    growth = _growth(options, defaults)
+    asked = options.length or options.defaults.length or defaults.length or 0
+    length = growth.most if growth else int(asked)
     block = _block(options, defaults, spec, None if infill else length)
     if spec.block is not None:
         if loaded and block != spec.block:
@@ -76,8 +80,19 @@ def resolve(
         Sampling(**{name: value for name, value in sampling.items() if value is not None}),
         options.steps,
         history=options.history,
+        growth=growth,
     )
     return Resolved(settings, length, spec, options.seed or 0)
+
+
+def _growth(options: DecodingOptions, usual: DecodingOptions) -> Growth | None:
+    """How the canvas grows; None if the length is a number."""
+    if (options.length or options.defaults.length or usual.length) != "auto":
+        if options.longest is not None:
+            raise RequestError("longest is for length auto; leave it out, or give length auto")
+        return None
+    known = usual.length if isinstance(usual.length, int) else 256
+    return Growth.upto(options.longest or usual.longest or MORE * known)
 
 
 def _block(

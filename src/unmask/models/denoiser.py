@@ -25,6 +25,7 @@ class ModelSpec:
     stop_ids: tuple[int, ...] = ()
     name: str = "model"
     block: int | None = None  # block-causal attention: windows are blocks of this width from 0
+    shadows: bool = False  # whether a forward can look at positions without their own tokens
 
     def __post_init__(self) -> None:
         if self.eos_id is not None and not self.stop_ids:
@@ -53,6 +54,9 @@ class Canvas:
     start: Tensor  # [B]     first position of the active window: a hint for caches
     stop: Tensor  # [B]     one past its last position
     keys: tuple[int, ...]  # one key per row, never reused for another row; caches use it
+    # Asks for `Hidden.shadow`: masks that stand for the window's positions a second time. Such a
+    # mask attends to all positions but its own, and no position attends to it.
+    shadow: bool = False
 
 
 @dataclass(frozen=True)
@@ -61,6 +65,7 @@ class Hidden:
 
     states: Any
     fresh: Tensor | None = None  # [B, L] bool, on the host; None: everything was computed
+    shadow: Hidden | None = None  # of the windows' positions, where the canvas asks for it
 
 
 def ship(tensor: Tensor, device: torch.device) -> Tensor:

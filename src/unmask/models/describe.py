@@ -85,7 +85,9 @@ def describe(folder: Path, mask_id: int | None = None, block: int | None = None)
         )
     ends = _ends(folder, config, family, tokenizer)
     name = embedded.NAME if folder == embedded.FOLDER else folder.resolve().name
-    spec = ModelSpec(mask, arch.vocab_size, ends[0], tuple(ends), name, block or arch.block)
+    width = block or arch.block
+    shadows = width is None and not arch.shift
+    spec = ModelSpec(mask, arch.vocab_size, ends[0], tuple(ends), name, width, shadows)
     return Description(folder, config, family, arch, tokenizer, spec, mask_from)
 
 

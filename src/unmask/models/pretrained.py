@@ -51,6 +51,8 @@ class Pretrained:
 
     def trunk(self, canvas: Canvas) -> Hidden:
         """One forward; in a block-causal model it stops after the active block."""
+        if canvas.shadow:
+            return self._with_shadow(canvas)
         blockwise = self.spec.block is not None
         seen = torch.minimum(canvas.stop, canvas.lengths) if blockwise else canvas.lengths
         if self.exact:
@@ -62,6 +64,26 @@ class Pretrained:
         if not blockwise:
             return Hidden(states)
         return Hidden(states, fresh=torch.arange(canvas.tokens.shape[-1]) < seen[:, None])
+
+    def _with_shadow(self, canvas: Canvas) -> Hidden:
+        """One forward over the canvas and a second set of masks for the windows' positions."""
+        length, width = canvas.tokens.shape[-1], int((canvas.stop - canvas.start).max())
+        place, extra = torch.arange(length), canvas.start[:, None] + torch.arange(width)
+        masks = torch.full_like(extra, self.spec.mask_id)
+        places = torch.cat([place.expand(canvas.tokens.shape), extra], -1)  # [B, K]
+        there = extra < canvas.stop[:, None]  # [B, W]
+        seen = (place < canvas.lengths[:, None])[:, None].expand(-1, length + width, -1)
+        others = torch.cat([seen[:, :length], seen[:, length:] & (place != extra[..., None])], 1)
+        own = there[:, None].expand(-1, length + width, -1).clone()
+        own[:, :length] = False
+        mask = ship(torch.cat([others, own], -1)[:, None], self.device)  # [B, 1, K, K]
+        tokens = ship(torch.cat([canvas.tokens, masks], -1), self.device)
+        states = self.module(tokens, ship(places, self.device), mask)
+        shadow = torch.zeros_like(states[:, :length])
+        rows, columns = there.nonzero(as_tuple=True)
+        at = (ship(rows, self.device), ship(extra[rows, columns], self.device))
+        shadow[at] = states[at[0], ship(length + columns, self.device)]
+        return Hidden(states[:, :length], shadow=Hidden(shadow))
 
     @cached_property
     def _in_cache(self) -> bool:

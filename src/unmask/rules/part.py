@@ -13,14 +13,16 @@ from typing import TYPE_CHECKING, Any, Protocol
 from torch import Tensor
 
 from unmask.errors import RuleError
+from unmask.rules.memory import PartMemory
 from unmask.rules.view import EVERYTHING, KL, Needs, Scores, View
 from unmask.rules.words import ordinal
 
 if TYPE_CHECKING:
     from unmask.models.denoiser import ModelSpec
-    from unmask.rules.rule import Rule
+    from unmask.rules.rule import Decision, Rule
 
 STAGE_NAMES = {
+    "window": "window policy",
     "logits": "logit stage",
     "score": "score",
     "modulate": "modulator",
@@ -30,18 +32,33 @@ STAGE_NAMES = {
 }
 
 
+@dataclass(frozen=True)
+class LogitCells:
+    """What a logit stage may look at: N positions whose logits were computed."""
+
+    token: Tensor  # [N]     the likeliest token
+    probability: Tensor  # [N]
+    amounts: tuple[
+        Tensor, Tensor
+    ]  # [N, K] each: tokens, -1 for none, and the amounts kept for them
+    before: Tensor  # [N]     the token one position earlier, -1 at the start of the window
+    place: Tensor  # [N]     the position, counted from the answer's start
+    ends: tuple[int, ...]  # tokens that end an answer
+
+
+@dataclass(frozen=True)
+class Bias:
+    """What a logit stage adds to the logits of some tokens: [N, K] each, -1 where no token is."""
+
+    tokens: Tensor
+    bonus: Tensor
+    amounts: tuple[Tensor, Tensor] | None = None  # to keep for the next step; None: nothing
+
+
 class LogitStage(Protocol):
-    """A part that adds to the logits before the score; decoding keeps its amounts for a row.
+    """A part that adds to the logits before the score; decoding keeps its amounts for a row."""
 
-    Each of N positions has K tokens and an amount for each: [N, K]. `updated` gives both after a
-    step that predicted `token`, with more than K where it must; `bonus` is added to the logits.
-    """
-
-    def updated(
-        self, tokens: Tensor, amounts: Tensor, token: Tensor, probability: Tensor
-    ) -> tuple[Tensor, Tensor]: ...
-
-    def bonus(self, amounts: Tensor) -> Tensor: ...
+    def biased(self, cells: LogitCells) -> Bias: ...
 
 
 @dataclass(frozen=True)
@@ -105,10 +122,17 @@ class Abilities:
     describe: Callable[[], str] | None = None  # what it does, in words (default: the docstring)
     check_rule: Callable[[Rule], None] = _accept  # raises if it does not fit the other parts
     check_model: Callable[[ModelSpec], None] = _accept  # raises if it does not fit the model
+    # What it remembers from step to step, and the new values after a step, by name.
+    memory: tuple[PartMemory, ...] = ()
+    remember: Callable[[View, Decision], dict[str, Tensor]] = lambda *step: {}
     # Modulators: the positions that an adaptive selection may choose, [B, W].
     ready: Callable[[View, Scores], Tensor] | None = None
     # Modulators: what it makes of the modulator before it, instead of a score.
     around: Callable[[Modulation], Modulation] | None = None
+    # Selections: the memory with the positions of its window that the next forward sees; 0: all.
+    sight: str = ""
+    # Limits: rows whose masks all get their likeliest token in this step, [B].
+    finish: Callable[[View], Tensor] | None = None
     # Selections: whether the scores decide how many are chosen; whether a step may choose none.
     adaptive: bool = True
     waits: bool = False
@@ -124,6 +148,8 @@ ABILITIES = {ability.name: ability.default for ability in fields(Abilities)}
 _ONLY_FOR = {  # the stages of an ability that not every part may have
     "ready": ("modulate",),
     "around": ("modulate",),
+    "sight": ("select",),
+    "finish": ("limit",),
     "adaptive": ("select",),
     "waits": ("select",),
     "grid": ("select",),
@@ -159,7 +185,7 @@ def _check_ability(ability: str, value: Any, stage: str, name: str) -> None:
     default = ABILITIES[ability]
     if inspect.isdatadescriptor(value) or inspect.ismethoddescriptor(value):
         return  # a property: its value is known when the part is made
-    if isinstance(default, bool | str | Needs):
+    if isinstance(default, bool | Needs | tuple | str):
         good, wanted = isinstance(value, type(default)), type(default).__name__
     else:
         good, wanted = callable(value), "a method"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 DEFAULT_RULE = "swd"
 
@@ -14,7 +15,8 @@ class Recipe:
     name: str
     rule: str  # in the notation; with braces it is a sweep
     block: int | None = None
-    length: int | None = None  # of a timetable that was made for so many tokens
+    # of a timetable that was made for so many tokens; `auto`: of a canvas that grows
+    length: int | Literal["auto"] | None = None
     note: str = ""
 
 
@@ -34,6 +36,37 @@ RECIPES: dict[str, Recipe] = {
             "confidence | pc(0.25) | static(256)",
             length=256,
             note="PC-Sampler, position weight only",
+        ),
+        Recipe("less", "confidence | less(0.75)", 32, note="LESS Is More, for LLaDA"),
+        Recipe("less-dream", "confidence | less_dream(0.75)", note="LESS Is More, for Dream"),
+        Recipe(
+            "prophet",
+            "confidence | static(256) | prophet(0)",
+            32,
+            256,
+            note="Prophet; give the place of the final answer",
+        ),
+        Recipe("saber", "confidence | saber(2) | backtrack(2)", 32, note="Saber"),
+        Recipe(
+            "adablock",
+            "adablock(198) | confidence | threshold(0.9, test=ge)",
+            32,
+            note="AdaBlock-dLLM: blocks end at a newline",
+        ),
+        Recipe("slowfast", "confidence | slowfast(0.9)", 64, note="Slow-Fast Sampling"),
+        Recipe("wino", "confidence | wino(0.6) | narrow(0.9)", 128, note="WINO"),
+        Recipe(
+            "joint-threshold",
+            "confidence | threshold(0.5) | edit(0)",
+            32,
+            note="SGLang's JointThreshold, LLaDA2.1: tokens may be edited",
+        ),
+        Recipe(
+            "daedal",
+            "confidence | threshold(0.9)",
+            32,
+            "auto",
+            note="DAEDAL: the canvas grows (length auto)",
         ),
         Recipe("swd", "confidence | swd(5) | eb(0.1)", note="the paper's default for LLaDA"),
         Recipe("swd-block32", "confidence | swd(1) | eb(0.1)", 32, note="the paper's, in blocks"),

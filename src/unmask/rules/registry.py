@@ -29,6 +29,17 @@ BUILT_IN = (
     "schedules",
     "limits",
     "revoke",
+    "less",
+    "no_end",
+    "penalty",
+    "prophet",
+    "saber",
+    "edit",
+    "adablock",
+    "slowfast",
+    "wino",
+    "p2",
+    "vote",
 )
 STAGES = tuple(STAGE_NAMES)
 

@@ -2,56 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Literal
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
 
 from unmask.errors import RuleError
-
-KL = Literal["prev_cur", "cur_prev"]
-BOTH_KL: frozenset[KL] = frozenset({"prev_cur", "cur_prev"})
-
-
-@dataclass(frozen=True)
-class Needs:
-    """What a part reads beyond the plain statistics, so that nothing else is computed."""
-
-    kl: frozenset[KL] = frozenset()  # directions of the instability
-    uniform_start: bool = False  # without history, compare with the uniform distribution
-    block_scope: bool = False  # forget the history at a block boundary
-    trail: int = 0  # how many past values of KL(current || previous) to keep
-    later_blocks: bool = False  # follow the positions of later blocks as well
-    draws: bool = False  # one uniform random number per candidate
-    drift: KL | None = None  # KL of committed positions against their distribution at commit
-    ends: bool = False  # which tokens would end the answer
-
-    def __or__(self, other: Needs) -> Needs:
-        return Needs(
-            self.kl | other.kl,
-            self.uniform_start or other.uniform_start,
-            self.block_scope or other.block_scope,
-            max(self.trail, other.trail),
-            self.later_blocks or other.later_blocks,
-            self.draws or other.draws,
-            self.drift or other.drift,
-            self.ends or other.ends,
-        )
-
-    @property
-    def directions(self) -> frozenset[KL]:
-        """The directions of the KL to compute; a trail is of KL(current || previous)."""
-        return self.kl | frozenset({"cur_prev"}) if self.trail else self.kl
-
-    @property
-    def history(self) -> bool:
-        """Whether the distributions of the last forward must be kept."""
-        return bool(self.directions)
-
-
-EVERYTHING = Needs(kl=BOTH_KL, draws=True, ends=True)
+from unmask.rules.needs import BOTH_KL as BOTH_KL
+from unmask.rules.needs import EVERYTHING as EVERYTHING
+from unmask.rules.needs import KL as KL
+from unmask.rules.needs import Needs as Needs
 
 
 @dataclass(frozen=True)
@@ -64,6 +25,16 @@ class Progress:
     offset: Tensor  # [B]     the window's start, counted from the answer's start
     known: Tensor  # [B, A]  True where the answer is fixed; False on padding
     answer_length: Tensor  # [B]     the row's own A
+    window: Tensor  # [B]     windows that the row has opened before this one
+    # None unless a part declares it in its `needs`
+    ended: Tensor | None = None  # [B]     True once all before the first end token is fixed
+    gaps: Tensor | None = None  # [B, n]  largest logit - the next; NaN where not computed
+
+    def row(self, index: int) -> Progress:
+        """One row."""
+        keep = slice(index, index + 1)
+        there = {name: value[keep] for name, value in vars(self).items() if value is not None}
+        return replace(self, **there)
 
 
 @dataclass(frozen=True)
@@ -90,7 +61,16 @@ class View:
     trail: Tensor | None = None  # [B, W, n]  the last n values of kl_cur_prev, newest last
     draws: Tensor | None = None  # [B, W]  uniform in [0, 1), from the row's own generator
     drift: Tensor | None = None  # [B, W]  KL between the distributions at commit and now
-    ends: Tensor | None = None  # [B, W]  True where the token would end the answer
+    top_tokens: Tensor | None = None  # [B, W, k]  the likeliest tokens, the likeliest first
+    top_probabilities: Tensor | None = None  # [B, W, k]
+    ends: Tensor | None = None  # [B, W]  True where the token ends the answer
+    standing: Tensor | None = None  # [B, W]  the token that the canvas holds now
+    support: Tensor | None = None  # [B, W]  probability of that token where it is committed
+    shadow: Tensor | None = (
+        None  # [B, W]  probability of that token by a mask that does not attend to it
+    )
+    chosen: Tensor | None = None  # [B, W]  for a revocation: what is committed in this step
+    memory: Mapping[str, Tensor] = field(default_factory=dict)  # see `memory.PartMemory`
     # None unless the EOS policy is `last`
     deferred: Tensor | None = None  # [B, W]  True where the token ends the answer: ranked last
 
@@ -119,8 +99,8 @@ class View:
         """One row of the view, as a view of one row."""
         keep = slice(index, index + 1)
         cut = {name: field[keep] for name, field in self.tensors().items()}
-        progress = Progress(**{name: value[keep] for name, value in vars(self.progress).items()})
-        return replace(self, progress=progress, **cut)
+        memory = {name: values[keep] for name, values in self.memory.items()}
+        return replace(self, progress=self.progress.row(index), memory=memory, **cut)
 
 
 @dataclass(frozen=True)
@@ -171,4 +151,3 @@ Score = Callable[[View], Scores]
 Modulate = Callable[[View, Scores], Scores]
 Select = Callable[[View, Scores], Tensor]
 Limit = Callable[[View, Scores, Tensor], Tensor]
-Revoke = Callable[[View], Tensor]

@@ -9,7 +9,7 @@ from typing import Any
 from unmask.decoding.options import DecodingOptions
 from unmask.decoding.request import Request
 from unmask.decoding.resolve import Resolved
-from unmask.errors import UnmaskError
+from unmask.errors import RequestError, UnmaskError
 from unmask.rules.spelling import for_file
 from unmask.server.errors import ApiError, wrong_request
 from unmask.server.limits import RequestLimits, check_rule
@@ -41,7 +41,8 @@ class PreparedRequest:
         settings, first = self.resolved.settings, self.requests[0]
         return {
             "rule": for_file(settings.rule),
-            "length": first.length,
+            "length": first.length if settings.growth is None else "auto",
+            **({} if settings.growth is None else {"longest": settings.growth.most}),
             "block": self.resolved.block,
             "eos": settings.eos,
             "steps": settings.steps,
@@ -60,6 +61,8 @@ def prepare(served: ServedModel, body: ChatRequest | CompletionRequest) -> Prepa
         warnings.simplefilter("always")
         try:
             resolved = session.resolve(_options(served, body), bool(body.infill))
+            if body.trace and resolved.settings.growth is not None:
+                raise RequestError("a trace holds a canvas of one length; leave out trace, or auto")
             served.limits.check_size(0, 0 if body.infill else resolved.length)
             prompts = _prompts(served, body)
             first = [_request(served, prompt, resolved, messages) for prompt in prompts]
@@ -94,7 +97,7 @@ def check_together(served: ServedModel, body: ChatRequest | CompletionRequest) -
         raise ApiError(400, message, param=name)
 
 
-def _lengths(body: ChatRequest | CompletionRequest) -> dict[str, int]:
+def _lengths(body: ChatRequest | CompletionRequest) -> dict[str, int | str]:
     return {name: value for name in LENGTHS if (value := getattr(body, name, None)) is not None}
 
 
@@ -103,6 +106,8 @@ def _options(served: ServedModel, body: ChatRequest | CompletionRequest) -> Deco
     changes = {name: getattr(body, name) for name in REQUEST_OPTIONS}
     changes["length"] = next(iter(_lengths(body).values()), None)
     options = served.session.changed(changes)
+    if options.length == "auto" and options.longest is None:
+        options = replace(options, longest=served.limits.length)
     if body.rule is not None:
         try:
             check_rule(body.rule, options)

@@ -19,7 +19,7 @@ from unmask import embedded
 from unmask.decoding.loop import longest_first
 from unmask.decoding.options import LOADING, DecodingOptions
 from unmask.decoding.request import Request
-from unmask.decoding.resolve import USUAL, Resolved, resolve
+from unmask.decoding.resolve import MORE, USUAL, Resolved, resolve
 from unmask.decoding.results import Step
 from unmask.errors import RequestError
 from unmask.models.caches import POLICIES, Cached, check_cache
@@ -368,6 +368,8 @@ class Session:
             "system": form.system,
             "infill": form.infill,
         }
+        if settings.growth is not None:
+            record["longest"] = settings.growth.most
         if parts := sources_of(settings.rule):
             record["parts"] = parts
         return {**record, "sha": sha_of({**record, "rule": for_key(str(settings.rule))})}
@@ -375,9 +377,11 @@ class Session:
 
 def _sized(options: DecodingOptions, checkpoint: Description | None) -> DecodingOptions:
     """The same options; with the embedded model, a length that is left open is its own."""
-    if checkpoint is not None and checkpoint.folder == embedded.FOLDER and options.length is None:
-        return replace(options, length=embedded.LENGTH)
-    return options
+    if checkpoint is None or checkpoint.folder != embedded.FOLDER:
+        return options
+    if "auto" in (options.length, options.defaults.length):
+        return replace(options, longest=options.longest or MORE * embedded.LENGTH)
+    return options if options.length is not None else replace(options, length=embedded.LENGTH)
 
 
 def _in_memory(model: Any, tokenizer: Any, options: DecodingOptions) -> tuple[Denoiser, Tokenizer]:

@@ -77,7 +77,7 @@ def test_options_replace_what_the_file_says():
         ({"task": "words"}, "a sweep needs a rule"),
         ({**SMALL, "block": 0}, "block must be a whole number >= 1 or 'full', got 0"),
         ({**SMALL, "block": True}, "block must be"),
-        ({**SMALL, "length": "long"}, "length must be a whole number >= 1, got 'long'"),
+        ({**SMALL, "length": "long"}, "length must be a whole number >= 1 or 'auto', got 'long'"),
         ({**SMALL, "eos": ["keep", "drop"]}, "eos must be one of keep, suppress"),
         ({**SMALL, "cache": "big"}, "cache must be one of none, "),
         ({**SMALL, "temperature": -1}, "temperature must be a number >= 0"),

@@ -188,6 +188,7 @@ def trial_of(
         guidance=options.guidance,
         dtype=dtype,
         mask_id=options.mask_id,
+        longest=None if settings.growth is None else settings.growth.most,
         parts=sources_of(settings.rule),
         timing=timing,
     )
@@ -196,7 +197,9 @@ def trial_of(
 def _check_length(options: DecodingOptions, session: Session, preset: Preset) -> None:
     """Raise if the length of a recipe is more than the model has positions for."""
     length, context = options.defaults.length, session.context
-    if options.length is None and length and context and length >= context:
+    if options.length is not None or not isinstance(length, int) or context is None:
+        return
+    if length >= context:
         raise LabError(
             f"the recipe {options.rule} writes {length} tokens, and {session.name} has {context} "
             f"positions for prompt and answer; give a length, such as {preset.decoding.length}"

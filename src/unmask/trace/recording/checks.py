@@ -122,14 +122,14 @@ class CanvasMasks:
     masked: Array  # [L] bool
     given: Array  # [L] bool: not a mask before the first step
     size: int  # of the vocabulary
-    fills: bool  # whether the EOS policy writes tokens
+    fills: bool  # whether the EOS policy, or the rule outside its selection, writes tokens
 
     @classmethod
     def of(cls, header: dict[str, Any], spec: ModelSpec) -> CanvasMasks:
         """The canvas before the first step."""
         masked = np.array(header["canvas"], dtype=np.int64) == spec.mask_id
-        fills = header["settings"]["eos"] in ("stop", "block", "fill")
-        return cls(masked, ~masked, spec.vocab_size, fills)
+        fills = header["settings"]["eos"] in ("stop", "block", "fill") or header.get("rewrites")
+        return cls(masked, ~masked, spec.vocab_size, bool(fills))
 
     def window(self, record: dict[str, Any]) -> tuple[int, int]:
         """The window of a step, inside the canvas."""

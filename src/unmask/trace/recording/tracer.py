@@ -14,6 +14,7 @@ from unmask import __version__
 from unmask.decoding.loop import decode_steps
 from unmask.decoding.request import Request
 from unmask.decoding.results import Result, Step
+from unmask.errors import RequestError
 from unmask.models.denoiser import Denoiser, ModelSpec
 from unmask.models.tokenizer import Tokenizer
 from unmask.rules.fingerprint import origins_of
@@ -59,6 +60,8 @@ class Tracer:
         model: dict[str, Any] | None = None,
         branch: dict[str, Any] | None = None,
     ) -> None:
+        if request.settings.growth is not None:
+            raise RequestError("a trace holds a canvas of one length; give a length, not auto")
         self.stream = stream
         self.request = request
         self.tokenizer = tokenizer
@@ -89,7 +92,7 @@ class Tracer:
         settings, cells, stack = self.request.settings, Cells.of(glimpses), Stack.of(glimpses)
         columns = Columns.of(settings.rule, stack, cells, self._before)
         self._before = cells.last_step()
-        fills = settings.eos in ("stop", "block", "fill")
+        fills = settings.eos in ("stop", "block", "fill") or settings.rule.rewrites
         lines = list(step_records(settings.rule, stack, columns, fills))
         lines[0].update(self._new_words(columns.ids))
         self._write(lines)
@@ -136,6 +139,7 @@ class Tracer:
                 "history": settings.history,
             },
             **({"parts": origins} if origins else {}),
+            **({"rewrites": True} if settings.rule.rewrites else {}),
             "kl": direction(settings.rule),
             "seed": request.seed,
             "length": request.length,
