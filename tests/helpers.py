@@ -290,15 +290,16 @@ def _allowed(parts: set[str]) -> bool:
     return "entropy" not in parts or not any(part.startswith("pc") for part in parts)
 
 
-def _text(logits: str, score: str, modulate: str, limit: str, revoke: str, select: str) -> str:
-    return " | ".join(filter(None, (logits, score, modulate, select, limit, revoke)))
+def _text(*row: str) -> str:
+    *before, limit, revoke, select = row
+    return " | ".join(filter(None, (*before, select, limit, revoke)))
 
 
 def _small_stages() -> list[list[str]]:
     """All stages but the selection; "" where a rule has no part of a stage."""
-    stages = (texts("logits"), texts("modulate"), texts("limit"), texts("revoke"))
-    logits, modulate, limit, revoke = (["", *stage] for stage in stages)
-    return [logits, texts("score"), modulate, limit, revoke]
+    names = ("logits", "modulate", "candidates", "limit", "revoke")
+    logits, *others = (["", *texts(stage)] for stage in names)
+    return [logits, texts("score"), *others]
 
 
 def rule_texts() -> list[str]:

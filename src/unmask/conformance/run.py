@@ -25,17 +25,18 @@ from unmask.models.toys.lookup import LookupDenoiser
 from unmask.models.wrappers.guided import Guided
 
 MASK, VOCABULARY = 60, 61  # of the toy denoisers
+KINDS = ("reference", "swd", "upstream")  # how the names of the files with cases begin
 DTYPES = (torch.float64, torch.float32)
 
 
 def run(folder: Path, dtypes: Sequence[torch.dtype] = DTYPES) -> Report:
     """Run every golden case of a folder."""
-    files = sorted([*folder.glob("swd_*.jsonl"), *folder.glob("upstream_*.jsonl")])
+    files = sorted(file for kind in KINDS for file in folder.glob(f"{kind}_*.jsonl"))
     models = folders(folder)
     if not files and not models:
         raise UnmaskError(
-            f"{folder} has no golden decoder cases (swd_*.jsonl, upstream_*.jsonl) and no golden "
-            "checkpoints (config.json beside golden_*); give a folder that has them"
+            f"{folder} has no golden decoder cases (swd_*, reference_* or upstream_*.jsonl) and "
+            "no golden checkpoints (config.json beside golden_*); give a folder that has them"
         )
     report = Report()
     for model in models:
@@ -160,8 +161,8 @@ def _golden_steps(row: dict[str, Any], block: int | None) -> list[dict[int, int]
     for step in row["steps"]:
         written = dict(zip(step["pos"], step["tok"], strict=True))
         complete = not any((i - begin) // width == current for i in masked)
-        if complete and masked:
-            current = (min(masked) - begin) // width
+        if complete and written:
+            current = (min(written) - begin) // width
         if written or not complete:
             useful.append(written)
         masked -= set(written)

@@ -24,6 +24,7 @@ STAGE_NAMES = {
     "logits": "logit stage",
     "score": "score",
     "modulate": "modulator",
+    "candidates": "candidates stage",
     "select": "selection",
     "limit": "limit",
     "revoke": "revocation",
@@ -99,22 +100,26 @@ class Abilities:
     check_model: Callable[[ModelSpec], None] = _accept  # raises if it does not fit the model
     # Modulators: the positions that an adaptive selection may choose, [B, W].
     ready: Callable[[View, Scores], Tensor] | None = None
+    # Limits: of these positions one goes if nothing else does, [B, W] (default: of all candidates).
+    alone: Callable[[View], Tensor] | None = None
     # Selections: whether the scores decide how many are chosen; whether a step may choose none.
     adaptive: bool = True
     waits: bool = False
     # Selections: numbers of one step for the trace, [B] each.
     gauge: Callable[[View, Scores, Tensor], dict[str, Tensor]] = lambda *step: {}
     # Selections: why(standing) says why a position was taken or not. Revocations: why().
+    # Candidates stages: why() says which positions may be chosen. Limits: why() says what one adds.
     why: Callable[..., str] | None = None
 
 
 ABILITIES = {ability.name: ability.default for ability in fields(Abilities)}
 _ONLY_FOR = {  # the stages of an ability that not every part may have
     "ready": ("modulate",),
+    "alone": ("limit",),
     "adaptive": ("select",),
     "waits": ("select",),
     "gauge": ("select",),
-    "why": ("select", "revoke"),
+    "why": ("candidates", "select", "limit", "revoke"),
 }
 
 

@@ -22,11 +22,15 @@ BUILT_IN = (
     "scores",
     "stability",
     "modulators",
+    "frontier",
     "select",
     "prefixes",
     "budget",
+    "localleap",
     "schedules",
+    "even",
     "limits",
+    "upstream",
     "revoke",
 )
 STAGES = tuple(STAGE_NAMES)
@@ -62,6 +66,7 @@ class Kind:
     formula: str = ""
     source: str = ""
     needs: Needs = EVERYTHING  # of a part that does not define them
+    note: str = ""  # what its authors publish, and what this project knows of it
 
     @property
     def summary(self) -> str:
@@ -199,7 +204,12 @@ def show(value: Any) -> str:
 
 
 def register(
-    stage: str, name: str, formula: str = "", source: str = "", needs: Needs = EVERYTHING
+    stage: str,
+    name: str,
+    formula: str = "",
+    source: str = "",
+    needs: Needs = EVERYTHING,
+    note: str = "",
 ) -> Callable[[T], T]:
     """Put a class or function into the table under this name."""
 
@@ -212,7 +222,7 @@ def register(
                     f"the part name {name!r} is taken by {taken.__module__}.{taken.__qualname__}; "
                     "choose another name"
                 )
-        TABLE[name] = Kind(name, stage, target, formula, source, needs)
+        TABLE[name] = Kind(name, stage, target, formula, source, needs, note)
         return target
 
     return put

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from operator import or_
 from typing import Any
@@ -16,7 +16,17 @@ from unmask.rules.notation import expand, parse
 from unmask.rules.part import STAGE_NAMES, LogitStage
 from unmask.rules.recipes import RECIPES
 from unmask.rules.registry import abilities_of, describe, kind_of, notation, spelled
-from unmask.rules.view import Limit, Modulate, Needs, Revoke, Score, Scores, Select, View
+from unmask.rules.view import (
+    Candidates,
+    Limit,
+    Modulate,
+    Needs,
+    Revoke,
+    Score,
+    Scores,
+    Select,
+    View,
+)
 
 
 @dataclass(frozen=True)
@@ -32,7 +42,7 @@ class Decision:
 
 @dataclass(frozen=True)
 class Rule:
-    """Score, modulate, select, limit, revoke; a loop calls the rule once per step.
+    """Score, modulate, narrow, select, limit, revoke; a loop calls the rule once per step.
 
     It is frozen and keeps no state: everything that a part remembers is in the view.
     """
@@ -43,6 +53,7 @@ class Rule:
     limits: tuple[Limit, ...] = ()
     revoke: Revoke | None = None
     logits: LogitStage | None = None
+    candidates: tuple[Candidates, ...] = ()
 
     def __post_init__(self) -> None:
         for part in self.parts:
@@ -81,12 +92,14 @@ class Rule:
             tuple(staged.get("limit", ())),
             next(iter(staged.get("revoke", ())), None),
             next(iter(staged.get("logits", ())), None),
+            tuple(staged.get("candidates", ())),
         )
 
     @property
     def parts(self) -> tuple[Any, ...]:
         """All parts in the order of the notation."""
-        every = (self.logits, self.score, *self.modulators, self.select, *self.limits, self.revoke)
+        before = (self.logits, self.score, *self.modulators, *self.candidates)
+        every = (*before, self.select, *self.limits, self.revoke)
         return tuple(part for part in every if part is not None)
 
     def __str__(self) -> str:
@@ -106,16 +119,29 @@ class Rule:
         for modulate in self.modulators:  # 2. modulate
             scores = _checked(modulate(view, scores), modulate, view)
         base, scores = _ends_last(view, base, scores)
-        chosen = self.select(view.among(self.ready(view, base)), scores)  # 3. select
-        self._check(chosen, view)
-        for limit in self.limits:  # 4. limit
-            chosen = limit(view, scores, chosen)
-        revoked = self.revoke(view) if self.revoke else torch.zeros_like(chosen)  # 5. revoke
+        offered = self.offered(view)  # 3. narrow
+        chosen = self.select(self._ready(offered, base), scores)  # 4. select
+        self._check(chosen, offered)
+        for limit in self.limits:  # 5. limit
+            chosen = limit(offered, scores, chosen)
+        revoked = self.revoke(view) if self.revoke else torch.zeros_like(chosen)  # 6. revoke
         return Decision(base, scores, chosen, revoked)
 
-    def ready(self, view: View, base: Scores) -> Tensor:
-        """The positions that the selection may choose: [B, W]; fewer where a modulator waits."""
-        return self._gate(view, base) if self._gate else view.masked
+    def offered(self, view: View) -> View:
+        """The view with the candidates that the candidates stages leave."""
+        for part in self.candidates:
+            view = view.narrowed(_checked_candidates(part(view), part, view))
+        for limit in self.limits:
+            if alone := abilities_of(limit).alone:
+                view = replace(view, alone=alone(view))
+        return view
+
+    def selectable(self, view: View, base: Scores) -> View:
+        """The view as the selection sees it; fewer candidates, too, where a modulator waits."""
+        return self._ready(self.offered(view), base)
+
+    def _ready(self, view: View, base: Scores) -> View:
+        return view.among(self._gate(view, base)) if self._gate else view
 
     @cached_property
     def _gate(self) -> Callable[[View, Scores], Tensor] | None:
@@ -137,7 +163,9 @@ class Rule:
                 f"got a tensor of shape {tuple(chosen.shape)}"
             )
         if bool((chosen & ~view.masked).any()):
-            raise RuleError(f"{spelled(self.select)} chose a position that is not masked")
+            raise RuleError(
+                f"{spelled(self.select)} chose a position that is not masked or no candidate"
+            )
 
 
 def _spelled_out(text: str) -> str:
@@ -159,6 +187,19 @@ def _checked(result: Any, part: Any, view: View) -> Scores:
     if bool((scores.key.isnan() & ranked).any()):
         raise RuleError(f"{spelled(part)} gave NaN for a masked position")
     return scores
+
+
+def _checked_candidates(left: Any, part: Any, view: View) -> Tensor:
+    """What a candidates stage leaves; raises unless it leaves some of the candidates."""
+    if not isinstance(left, Tensor) or left.dtype != torch.bool or left.shape != view.masked.shape:
+        raise RuleError(
+            f"{spelled(part)} must return a bool tensor of shape {tuple(view.masked.shape)}, True "
+            "where a position may be chosen"
+        )
+    kept = left & view.masked
+    if bool((view.masked.any(-1) & ~kept.any(-1)).any()):
+        raise RuleError(f"{spelled(part)} left no candidate; it must leave at least one")
+    return kept
 
 
 def _ends_last(view: View, base: Scores, scores: Scores) -> tuple[Scores, Scores]:

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from unmask.errors import require
 from unmask.rules.registry import register, show
+from unmask.rules.select import best_one
 from unmask.rules.view import KL, Needs, Scores, View
 from unmask.rules.words import KL_WORDS
 
@@ -111,11 +112,7 @@ class Stability:
         if not self.lam or self.start != "single":
             return view.masked
         seen = view.masked & view.seen
-        key = torch.where(
-            view.masked, base.key.clamp_min(torch.finfo(base.key.dtype).min), -torch.inf
-        )
-        best = torch.zeros_like(view.masked).scatter(-1, key.argmax(-1, keepdim=True), True)
-        return torch.where(seen.any(-1, keepdim=True), seen, best & view.masked)
+        return torch.where(seen.any(-1, keepdim=True), seen, best_one(base.key, view))
 
 
 def swd_of(rule: Rule) -> Stability | None:

@@ -90,6 +90,9 @@ class View:
     drift: Tensor | None = None  # [B, W]  KL between the distributions at commit and now
     # None unless the EOS policy is `last`
     deferred: Tensor | None = None  # [B, W]  True where the token ends the answer: ranked last
+    # None unless a part of the rule left candidates out
+    waiting: Tensor | None = None  # [B, W]  every mask of the window, candidate or not
+    alone: Tensor | None = None  # [B, W]  of these one goes if nothing else does
 
     def instability(self, kl: KL) -> Tensor:
         """D, the KL divergence between two consecutive steps, in the given direction: [B, W]."""
@@ -111,6 +114,24 @@ class View:
     def among(self, candidates: Tensor) -> View:
         """The same view with other candidates."""
         return replace(self, masked=candidates)
+
+    def narrowed(self, candidates: Tensor) -> View:
+        """The same view with fewer candidates; the other masks wait."""
+        waiting = self.masked if self.waiting is None else self.waiting
+        return replace(self, masked=candidates, waiting=waiting)
+
+    @property
+    def num_left(self) -> Tensor:
+        """How many masks the window has, candidates or not: [B]."""
+        return (self.masked if self.waiting is None else self.waiting).sum(-1)
+
+    @property
+    def fallback(self) -> Tensor:
+        """The candidates of which one goes if nothing else does: [B, W]."""
+        if self.alone is None:
+            return self.masked
+        near = self.masked & self.alone
+        return torch.where(near.any(-1, keepdim=True), near, self.masked)
 
     def row(self, index: int) -> View:
         """One row of the view, as a view of one row."""
@@ -165,6 +186,7 @@ class Scores:
 
 Score = Callable[[View], "Scores | Tensor"]
 Modulate = Callable[[View, Scores], Scores]
+Candidates = Callable[[View], Tensor]
 Select = Callable[[View, Scores], Tensor]
 Limit = Callable[[View, Scores, Tensor], Tensor]
 Revoke = Callable[[View], Tensor]

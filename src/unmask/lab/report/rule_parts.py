@@ -88,7 +88,7 @@ def parts_of(rule: str) -> RuleParts:
         _joined(scored),
         swd[0].lam if swd else 0.0,
         notation(swd[0]).rstrip(")").partition(", ")[2] if swd else "",
-        " | ".join([select, *(notation(part) for part in after)]),
+        _joined([*parsed.candidates, parsed.select, *after]),
         kind,
         inside.rstrip(")").partition(",")[0].strip(),
         _joined([part for part in parts if not isinstance(part, Stability)]),
