@@ -17,7 +17,7 @@ from unmask.kernels.reduce import Previous, reduce
 from unmask.models.denoiser import Canvas, Hidden, ModelSpec
 from unmask.models.toys.lookup import LookupDenoiser
 from unmask.rules.registry import Kind, kinds, notation
-from unmask.rules.view import BOTH_KL, Progress, Scores, View
+from unmask.rules.view import FIELDS, Progress, Scores, View
 
 VOCABULARY, LENGTH, REACH = 12, 24, 3
 EOS, MASK = VOCABULARY - 2, VOCABULARY - 1
@@ -73,7 +73,7 @@ def random_view(seed: int, rows: int = 3, width: int = 9) -> View:
     masked = (uniform(rows, width) < 0.7) & inside
     seen = uniform(rows, width) < 0.8
     slot = torch.where(seen.flatten(), torch.arange(cells), -1)
-    stats = reduce(now, Previous(now + moved, slot), BOTH_KL)
+    stats = reduce(now, Previous(now + moved, slot), frozenset(FIELDS))
 
     def lay(values: Tensor) -> Tensor:
         return torch.where(inside, values.view(rows, width), 0)
@@ -95,6 +95,8 @@ def random_view(seed: int, rows: int = 3, width: int = 9) -> View:
         seen=seen & inside,
         kl_prev_cur=lay(stats.kl_prev_cur),
         kl_cur_prev=lay(stats.kl_cur_prev),
+        js=lay(stats.js),
+        tv=lay(stats.tv),
         trail=0.002 * uniform(rows, width, 4) * inside[..., None],
         draws=uniform(rows, width) * masked,
         drift=2 * uniform(rows, width) * committed,
@@ -313,6 +315,9 @@ def rule_texts() -> list[str]:
         "entropy | swd(2, kl=cur_prev) | top(1)",
         "entropy | swd(2, start=single, form=signed) | eb(0.5)",
         "margin | swd(2, start=skip, scope=block) | threshold(0.3)",
+        "confidence | swd(2, kl=js) | frontier(3) | eb(0.5)",
+        "margin | swd(2, kl=tv, form=bounded) | frontier(4, unit=positions) | threshold(0.3)",
+        "confidence | swd(2, start=single) | threshold(0.5) | upstream(1, window=3)",
         "confidence | swd(1) | klass(0.5, kl=0.1, gate=no)",
         "confidence | swd(1) | threshold(0.4) | revoke(0.2, times=2)",
         "credit(0.65) | confidence | swd(1) | eb(1) | floor(2) | revoke(0.3)",

@@ -51,7 +51,7 @@ def _in_a_rule(kind, text):
     score = text if kind.stage == "score" else "confidence"
     select = text if kind.stage == "select" else "top(1)"
     before = f"{text} | " if kind.stage == "logits" else ""
-    middle = f" | {text}" if kind.stage == "modulate" else ""
+    middle = f" | {text}" if kind.stage in ("modulate", "candidates") else ""
     after = f" | {text}" if kind.stage in ("limit", "revoke") else ""
     return Rule.parse(f"{before}{score}{middle} | {select}{after}")
 

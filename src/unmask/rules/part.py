@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from torch import Tensor
 
 from unmask.errors import RuleError
-from unmask.rules.view import EVERYTHING, KL, Needs, Scores, View
+from unmask.rules.view import EVERYTHING, Divergence, Needs, Scores, View
 from unmask.rules.words import ordinal
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class Standing:
     gauge: Mapping[str, float]  # the numbers of the selection's `gauge`
     step: int  # how many steps of the same block came before this one
     instability: float = math.nan  # the newest D, NaN where there is no history
-    kl: KL = "prev_cur"  # the direction of that D
+    kl: Divergence = "prev_cur"  # what that D is
 
     @property
     def taken(self) -> bool:
@@ -74,8 +74,8 @@ class Standing:
         """The rank in words."""
         return ordinal(self.rank) + ("" if self.complete else " of those with a history")
 
-    def moved(self, kl: KL) -> float:
-        """The newest D in this direction, NaN where the trace has none."""
+    def moved(self, kl: Divergence) -> float:
+        """The newest D by this divergence, NaN where the trace has none."""
         return self.instability if kl == self.kl else math.nan
 
     def level(self, name: str) -> float:

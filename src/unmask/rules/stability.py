@@ -12,7 +12,7 @@ from torch import Tensor
 from unmask.errors import require
 from unmask.rules.registry import register, show
 from unmask.rules.select import best_one
-from unmask.rules.view import KL, Needs, Scores, View
+from unmask.rules.view import Divergence, Needs, Scores, View
 from unmask.rules.words import KL_WORDS
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ _FORM = {
     "additive": "",
     "signed": " A negative score is multiplied by exp(+lam D).",
     "literal": " A negative score is multiplied by exp(-lam D), which rewards instability.",
+    "bounded": "",
 }
 
 
@@ -40,19 +41,21 @@ class Stability:
     instability lowers every score (Eq. 8 taken literally would raise the negative entropy).
     At lam = 0 it changes nothing, bit for bit.
 
-    kl: `prev_cur` is KL(previous || current), as Algorithm 1; `cur_prev` as the theorem.
+    kl: `prev_cur` is KL(previous || current), as Algorithm 1; `cur_prev` as the theorem. `js` is
+        the Jensen-Shannon divergence, at most log 2; `tv` the total variation, at most 1.
     start: where there is no history, `uniform` compares with the uniform distribution, as
         Algorithm 1; `single` ranks by the base score and lets adaptive selections commit only the
         best; `skip` takes D = 0.
     form: for a negative score, `additive` is -H - lam D; `signed` is -H exp(lam D); `literal` is
-        -H exp(-lam D), which rewards instability.
+        -H exp(-lam D), which rewards instability. `bounded` is log S - lam (1 - exp(-D)) for every
+        score, so no D costs more than lam.
     scope: `sequence` keeps the history across blocks; `block` forgets it at each boundary.
     """
 
     lam: float = 5.0
-    kl: KL = "prev_cur"
+    kl: Divergence = "prev_cur"
     start: Literal["uniform", "single", "skip"] = "uniform"
-    form: Literal["additive", "signed", "literal"] = "additive"
+    form: Literal["additive", "signed", "literal", "bounded"] = "additive"
     scope: Literal["sequence", "block"] = "sequence"
 
     def __post_init__(self) -> None:
@@ -77,11 +80,12 @@ class Stability:
     def describe(self) -> str:
         if not self.lam:
             return "Leave the score as it is: lam is 0."
+        moved = "(1 - exp(-D))" if self.form == "bounded" else "D"
         scope = " Forget the history at each block boundary." if self.scope == "block" else ""
         return (
             f"Lower the score of a position whose distribution still moves: multiply it by "
-            f"exp(-{show(self.lam)} D), with D = {KL_WORDS[self.kl]} between this forward and the "
-            f"last one.{_FORM[self.form]} {_START[self.start]}{scope}"
+            f"exp(-{show(self.lam)} {moved}), with D = {KL_WORDS[self.kl]} between this forward "
+            f"and the last one.{_FORM[self.form]} {_START[self.start]}{scope}"
         )
 
     def check_rule(self, rule: Rule) -> None:
@@ -94,7 +98,10 @@ class Stability:
     def __call__(self, view: View, scores: Scores) -> Scores:
         if not self.lam:
             return scores
-        penalty = self.lam * view.instability(self.kl)
+        moved = view.instability(self.kl)
+        if self.form == "bounded":
+            return scores - self.lam * -(-moved).expm1()
+        penalty = self.lam * moved
         if scores.logarithmic or self.form == "additive":
             return scores - penalty
         require(

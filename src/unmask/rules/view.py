@@ -12,14 +12,21 @@ from torch import Tensor
 from unmask.errors import RuleError
 
 KL = Literal["prev_cur", "cur_prev"]
-BOTH_KL: frozenset[KL] = frozenset({"prev_cur", "cur_prev"})
+Divergence = Literal["prev_cur", "cur_prev", "js", "tv"]  # KL both ways, Jensen-Shannon, total var.
+BOTH_KL: frozenset[Divergence] = frozenset({"prev_cur", "cur_prev"})
+FIELDS: dict[Divergence, str] = {  # of the statistics and the view
+    "prev_cur": "kl_prev_cur",
+    "cur_prev": "kl_cur_prev",
+    "js": "js",
+    "tv": "tv",
+}
 
 
 @dataclass(frozen=True)
 class Needs:
     """What a part reads beyond the plain statistics, so that nothing else is computed."""
 
-    kl: frozenset[KL] = frozenset()  # directions of the instability
+    kl: frozenset[Divergence] = frozenset()  # divergences that measure the instability
     uniform_start: bool = False  # without history, compare with the uniform distribution
     block_scope: bool = False  # forget the history at a block boundary
     trail: int = 0  # how many past values of KL(current || previous) to keep
@@ -39,9 +46,10 @@ class Needs:
         )
 
     @property
-    def directions(self) -> frozenset[KL]:
-        """The directions of the KL to compute; a trail is of KL(current || previous)."""
-        return self.kl | frozenset({"cur_prev"}) if self.trail else self.kl
+    def directions(self) -> frozenset[Divergence]:
+        """The divergences to compute; a trail is of KL(current || previous)."""
+        trail: frozenset[Divergence] = frozenset({"cur_prev"} if self.trail else ())
+        return self.kl | trail
 
     @property
     def history(self) -> bool:
@@ -85,6 +93,8 @@ class View:
     # None unless a part declares it in its `needs`; parts read these with `declared`
     kl_prev_cur: Tensor | None = None  # [B, W]  KL(p_{t+1} || p_t), 0 where there is no p_{t+1}
     kl_cur_prev: Tensor | None = None  # [B, W]  KL(p_t || p_{t+1}), 0 where there is no p_{t+1}
+    js: Tensor | None = None  # [B, W]  Jensen-Shannon divergence of p_{t+1} and p_t, 0 ... log 2
+    tv: Tensor | None = None  # [B, W]  total variation between p_{t+1} and p_t, 0 ... 1
     trail: Tensor | None = None  # [B, W, n]  the last n values of kl_cur_prev, newest last
     draws: Tensor | None = None  # [B, W]  uniform in [0, 1), from the row's own generator
     drift: Tensor | None = None  # [B, W]  KL between the distributions at commit and now
@@ -94,9 +104,9 @@ class View:
     waiting: Tensor | None = None  # [B, W]  every mask of the window, candidate or not
     alone: Tensor | None = None  # [B, W]  of these one goes if nothing else does
 
-    def instability(self, kl: KL) -> Tensor:
-        """D, the KL divergence between two consecutive steps, in the given direction: [B, W]."""
-        return self.declared("kl_prev_cur" if kl == "prev_cur" else "kl_cur_prev")
+    def instability(self, kl: Divergence) -> Tensor:
+        """D, the divergence between two consecutive steps: [B, W]."""
+        return self.declared(FIELDS[kl])
 
     def declared(self, name: str) -> Tensor:
         """A field that is computed only for parts that declare it in `needs`; an error without."""

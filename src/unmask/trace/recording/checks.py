@@ -10,6 +10,7 @@ import numpy as np
 
 from unmask.decoding.options import MOST
 from unmask.models.denoiser import ModelSpec
+from unmask.rules.view import FIELDS
 from unmask.trace.recording.codec import Array
 
 VOCABULARY = 1 << 24  # token ids have 24 bits
@@ -53,7 +54,7 @@ def header_spec(header: dict[str, Any]) -> ModelSpec:
         require(tail and wanted > 0, "the canvas does not end with an answer")
     _check_model(header["model"])
     _check_settings(header["settings"])
-    require(header["kl"] in ("prev_cur", "cur_prev"), "the direction of the KL is unknown")
+    require(header["kl"] in FIELDS, "the divergence between two steps is unknown")
     return ModelSpec(**{**known, "stop_ids": stops})
 
 
