@@ -319,6 +319,8 @@ def rule_texts() -> list[str]:
         "margin | swd(2, kl=tv, form=bounded) | frontier(4, unit=positions) | threshold(0.3)",
         "confidence | swd(2, start=single) | threshold(0.5) | upstream(1, window=3)",
         "confidence | swd(1) | klass(0.5, kl=0.1, gate=no)",
+        "entropy | swd(1) | eb(0.5, free=flattest_first)",
+        "entropy | frontier(5) | eb(0.5, free=leftmost)",
         "confidence | swd(1) | threshold(0.4) | revoke(0.2, times=2)",
         "credit(0.65) | confidence | swd(1) | eb(1) | floor(2) | revoke(0.3)",
         "credit(0.65) | confidence | swd(5) | threshold(0.5)",

@@ -24,6 +24,9 @@ from unmask.rules.registry import kinds
 from unmask.rules.select import Threshold
 
 SELECTIONS = [Rule.parse(f"confidence | {default_text(kind)}").select for kind in kinds("select")]
+SELECTIONS += [
+    EntropyBound(0.5, free=free) for free in ("leftmost", "leftmost_alone", "flattest_first")
+]
 EAGER = [select for select in SELECTIONS if not getattr(select, "waits", False)]
 WAITING = [select for select in SELECTIONS if getattr(select, "waits", False)]
 SEEDS = st.integers(0, 2**16)

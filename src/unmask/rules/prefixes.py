@@ -4,17 +4,29 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import torch
 from torch import Tensor
 
 from unmask.errors import require
+from unmask.rules.free_slot import (
+    DESCRIBED,
+    Free,
+    check_start,
+    needs_of,
+    plain_why,
+    with_free_slot,
+)
 from unmask.rules.part import Standing
 from unmask.rules.registry import notation, register, show
 from unmask.rules.select import best_first
+from unmask.rules.stability import swd_of
 from unmask.rules.view import Needs, Scores, View
 from unmask.rules.words import beside, number
+
+if TYPE_CHECKING:
+    from unmask.rules.rule import Rule
 
 _LAST = {
     "fair": "",
@@ -60,23 +72,38 @@ class EntropyBound:
 
     The best position alone gives H - H = 0, so a row with masks always progresses. The modulated
     score gives the order; the entropies are those of the model's own distribution.
+
+    free: one position of a step costs nothing. `order` gives it to the order (EB-Sampler);
+        `leftmost` to the leftmost mask, beside a prefix with sum(H) <= gamma; `leftmost_alone` to
+        the leftmost mask where EB would commit one position alone; `flattest_first` is EB, but
+        without any history only the position nearest to the uniform distribution goes, as with
+        swd(start=uniform), and the history is kept as for swd.
     """
 
     gamma: float = 0.1
-
-    needs = Needs()
-    gauge = _gauge
+    free: Free = "order"
 
     def __post_init__(self) -> None:
         require(self.gamma >= 0, f"eb: gamma must be >= 0, got {self.gamma}")
 
+    @property
+    def needs(self) -> Needs:
+        return needs_of(self.free)
+
+    def check_rule(self, rule: Rule) -> None:
+        """Raise if SWD starts otherwise than the free position."""
+        check_start(self.free, swd_of(rule))
+
     def describe(self) -> str:
-        return (
-            f"Commit the longest best-first run of positions whose entropies, without the largest, "
-            f"add up to at most {show(self.gamma)} nats; at least one."
-        )
+        return DESCRIBED[self.free].format(show(self.gamma))
+
+    def gauge(self, view: View, scores: Scores, chosen: Tensor) -> dict[str, Tensor]:
+        """What the prefix and the next position cost, for traces: [B] each."""
+        return _gauge(self, view, scores, chosen) if self.free == "order" else {}
 
     def why(self, at: Standing) -> str:
+        if self.free != "order":
+            return plain_why(notation(self), at)
         name, limit, count = notation(self), number(self.gamma), len(at.selected)
         total, following = "entropies without the largest", beside(at.level("next"), self.gamma)
         more = f"with one more, the {total} would add up to {following}, over {limit} nats"
@@ -91,7 +118,8 @@ class EntropyBound:
 
     def __call__(self, view: View, scores: Scores) -> Tensor:
         order = best_first(scores.key, view.masked)  # [B, W]
-        return longest_prefix(self._cost(view, scores, order) <= self.gamma, order, view.masked)
+        chosen = longest_prefix(self._cost(view, scores, order) <= self.gamma, order, view.masked)
+        return with_free_slot(self.free, view, order, chosen, self.gamma)
 
     def _cost(self, view: View, scores: Scores, order: Tensor) -> Tensor:
         h = view.raw_entropy.gather(-1, order)  # [B, W], in that order
