@@ -19,7 +19,8 @@ from tests.helpers import (
 )
 from unmask import Rule, Scores, best_first
 from unmask.rules.budget import Budget
-from unmask.rules.prefixes import EntropyBound, Factor
+from unmask.rules.factor import Factor
+from unmask.rules.prefixes import EntropyBound
 from unmask.rules.registry import kinds
 from unmask.rules.select import Threshold
 

@@ -25,6 +25,7 @@ BUILT_IN = (
     "frontier",
     "select",
     "prefixes",
+    "factor",
     "budget",
     "localleap",
     "schedules",
