@@ -17,7 +17,7 @@ from unmask.kernels.reduce import Previous, reduce
 from unmask.models.denoiser import Canvas, Hidden, ModelSpec
 from unmask.models.toys.lookup import LookupDenoiser
 from unmask.rules.registry import Kind, kinds, notation
-from unmask.rules.view import BOTH_KL, Progress, Scores, View
+from unmask.rules.view import FIELDS, Progress, Scores, View
 
 VOCABULARY, LENGTH, REACH = 12, 24, 3
 EOS, MASK = VOCABULARY - 2, VOCABULARY - 1
@@ -73,7 +73,7 @@ def random_view(seed: int, rows: int = 3, width: int = 9) -> View:
     masked = (uniform(rows, width) < 0.7) & inside
     seen = uniform(rows, width) < 0.8
     slot = torch.where(seen.flatten(), torch.arange(cells), -1)
-    stats = reduce(now, Previous(now + moved, slot), BOTH_KL)
+    stats = reduce(now, Previous(now + moved, slot), frozenset(FIELDS))
 
     def lay(values: Tensor) -> Tensor:
         return torch.where(inside, values.view(rows, width), 0)
@@ -100,6 +100,8 @@ def random_view(seed: int, rows: int = 3, width: int = 9) -> View:
         seen=seen & inside,
         kl_prev_cur=lay(stats.kl_prev_cur),
         kl_cur_prev=lay(stats.kl_cur_prev),
+        js=lay(stats.js),
+        tv=lay(stats.tv),
         trail=0.002 * uniform(rows, width, 4) * inside[..., None],
         draws=uniform(rows, width) * masked,
         drift=2 * uniform(rows, width) * committed,
@@ -314,9 +316,9 @@ def _text(*parts: str) -> str:
 
 def _small_stages() -> list[list[str]]:
     """All stages but the selection; "" where a rule has no part of a stage."""
-    names = ("window", "logits", "modulate", "limit", "revoke")
-    window, logits, modulate, limit, revoke = (["", *texts(name)] for name in names)
-    return [window, logits, texts("score"), modulate, limit, revoke]
+    names = ("window", "logits", "modulate", "candidates", "limit", "revoke")
+    window, logits, *others = (["", *texts(stage)] for stage in names)
+    return [window, logits, texts("score"), *others]
 
 
 def rule_texts() -> list[str]:
@@ -330,7 +332,12 @@ def rule_texts() -> list[str]:
         "entropy | swd(2, kl=cur_prev) | top(1)",
         "entropy | swd(2, start=single, form=signed) | eb(0.5)",
         "margin | swd(2, start=skip, scope=block) | threshold(0.3)",
+        "confidence | swd(2, kl=js) | frontier(3) | eb(0.5)",
+        "margin | swd(2, kl=tv, form=bounded) | frontier(4, unit=positions) | threshold(0.3)",
+        "confidence | swd(2, start=single) | threshold(0.5) | upstream(1, window=3)",
         "confidence | swd(1) | klass(0.5, kl=0.1, gate=no)",
+        "entropy | swd(1) | eb(0.5, free=flattest_first)",
+        "entropy | frontier(5) | eb(0.5, free=leftmost)",
         "confidence | swd(1) | threshold(0.4) | revoke(0.2, times=2)",
         "credit(0.65) | confidence | swd(1) | eb(1) | floor(2) | revoke(0.3)",
         "credit(0.65) | confidence | swd(5) | threshold(0.5)",

@@ -43,7 +43,8 @@ def rules_page() -> Iterator[str]:
 
     yield "# Rules\n"
     yield "A rule is parts separated by bars, in this order:\n"
-    yield "```\n[credit |] score [| modulators] | selection [| limits] [| revoke]\n```\n"
+    order = "[credit |] score [| modulators] [| candidates] | selection [| limits] [| revoke]"
+    yield f"```\n{order}\n```\n"
     yield "A part is a name, or `name(value, key=value)`. `Rule.parse` and `str` are inverse."
     yield "Braces make a sweep: `margin | swd({0,1,5}) | eb({0.05,0.1})` stands for six rules, and"
     yield "`Rule.expand` gives them in order. `unmask rules RULE` explains one in words."
@@ -56,6 +57,8 @@ def rules_page() -> Iterator[str]:
             yield f"{kind.summary}\n"
             yield f"`{kind.formula}` — {kind.source}\n"
             yield from _details(kind.target.__doc__ or "")
+            if kind.note:
+                yield f"{kind.note}\n"
     yield "## Recipes\n"
     yield "A recipe names a rule, and the block and length that belong to it. Where it has none,"
     yield "the task's preset has one; without a task, it is 256 tokens in the full window.\n"

@@ -52,7 +52,7 @@ def _in_a_rule(kind, text):
     select = text if kind.stage == "select" else "top(1)"
     before = f"{text} | " if kind.stage in ("window", "logits") else ""
     inner = " | swd(5)" if hasattr(kind.target, "around") else ""
-    middle = f"{inner} | {text}" if kind.stage == "modulate" else ""
+    middle = f"{inner} | {text}" if kind.stage in ("modulate", "candidates") else ""
     after = f" | {text}" if kind.stage in ("limit", "revoke") else ""
     return Rule.parse(f"{before}{score}{middle} | {select}{after}")
 

@@ -19,11 +19,15 @@ from tests.helpers import (
 )
 from unmask import Rule, Scores, best_first
 from unmask.rules.budget import Budget
-from unmask.rules.prefixes import EntropyBound, Factor
+from unmask.rules.factor import Factor
+from unmask.rules.prefixes import EntropyBound
 from unmask.rules.registry import kinds
 from unmask.rules.select import Threshold
 
 SELECTIONS = [Rule.parse(f"confidence | {default_text(kind)}").select for kind in kinds("select")]
+SELECTIONS += [
+    EntropyBound(0.5, free=free) for free in ("leftmost", "leftmost_alone", "flattest_first")
+]
 EAGER = [select for select in SELECTIONS if not getattr(select, "waits", False)]
 WAITING = [select for select in SELECTIONS if getattr(select, "waits", False)]
 SEEDS = st.integers(0, 2**16)

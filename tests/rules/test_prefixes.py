@@ -9,7 +9,8 @@ import torch
 
 from tests.helpers import bits, hand_view, places, table
 from unmask import RuleError, Scores
-from unmask.rules.prefixes import EntropyBound, Factor, longest_prefix
+from unmask.rules.factor import Factor
+from unmask.rules.prefixes import EntropyBound, longest_prefix
 from unmask.rules.scores import confidence
 
 

@@ -58,7 +58,7 @@ def test_every_part_is_frozen_and_hashable(kind):
 
 def test_usage_shows_knobs_defaults_and_words():
     assert kind_named("top").usage == "top(k=1)"
-    assert kind_named("swd").usage.startswith("swd(lam=5, kl=prev_cur (prev_cur|cur_prev)")
+    assert kind_named("swd").usage.startswith("swd(lam=5, kl=prev_cur (prev_cur|cur_prev|js|tv)")
     assert kind_named("confidence").usage == "confidence"
 
 

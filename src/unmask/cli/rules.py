@@ -14,6 +14,7 @@ STAGE_TITLES = {
     "logits": "Logit stage (before the score)",
     "score": "Scores (one per rule)",
     "modulate": "Modulators (any number)",
+    "candidates": "Candidates (before the selection)",
     "select": "Selections (one per rule)",
     "limit": "Limits (after the selection)",
     "revoke": "Revocation (last)",
@@ -71,7 +72,8 @@ def _table() -> Iterator[str]:
     from unmask.rules.registry import STAGES, kinds
 
     yield "A rule is parts separated by '|':"
-    yield "  [window |] [credit |] score [| modulators] | selection [| limits] [| revoke]"
+    yield "  [window |] [credit |] score [| modulators] [| candidates] | selection"
+    yield "  [| limits] [| revoke]"
     yield "Braces make a sweep: margin | swd({0,1,5}) | eb({0.05,0.1}) stands for six rules."
     for stage in STAGES:
         yield f"\n{STAGE_TITLES[stage]}"
@@ -80,6 +82,10 @@ def _table() -> Iterator[str]:
             yield textwrap.fill(kind.summary, 96, initial_indent=" " * 6, subsequent_indent=" " * 6)
             if kind.formula:
                 yield f"      {kind.formula}   [{kind.source}]"
+            if kind.note:
+                yield textwrap.fill(
+                    kind.note, 96, initial_indent=" " * 6, subsequent_indent=" " * 6
+                )
     yield "\nRecipes (a name that stands for a rule, with the block and length that belong to it)"
     for recipe in RECIPES.values():
         block = f"block {recipe.block}; " if recipe.block else ""
@@ -100,6 +106,7 @@ def _table_json() -> str:
             "summary": kind.summary,
             "formula": kind.formula,
             "source": kind.source,
+            "note": kind.note,
         }
         for kind in kinds()
     ]

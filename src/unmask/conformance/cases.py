@@ -17,6 +17,7 @@ from unmask.rules.select import Threshold
 
 EOT = 58  # of the toy denoisers
 SCORES = {"maskgit_plus": "confidence", "topk_margin": "margin", "entropy": "entropy"}
+_GATE = "threshold({tau}, test=ge) | upstream({beta}, window={W}, unit={unit})"
 _SELECTIONS = {"topk": "top({k})", "threshold": "threshold({tau})", "eb": "eb({gamma})"}
 
 
@@ -44,13 +45,23 @@ def _swd_rule(config: dict[str, Any]) -> str:
     if "credit" in config:
         parts.insert(0, "credit({alpha}, {beta}, {gamma})".format(**config["credit"]))
     select = config["sel"]
+    if "frontier" in config:
+        parts.append(_frontier(config["frontier"]))
     if "klass" in config:
         parts.append("klass({conf}, kl={kl}, n={n})".format(**config["klass"]))
     elif select["policy"] in _SELECTIONS:
         parts.append(_SELECTIONS[select["policy"]].format(**select))
+    elif select["policy"] == "ce":
+        parts.append(_GATE.format(**select))
     else:
         raise NotOffered(f"the selection {select['policy']!r} is not known")
     return " | ".join(parts)
+
+
+def _frontier(frontier: dict[str, Any]) -> str:
+    if frontier["unit"] == "dcd":
+        return "frontier({w}, most={s_max})".format(**frontier)
+    return "frontier({w}, unit={unit})".format(**frontier)
 
 
 def _llada(c: dict[str, Any], folder: Path) -> CasePlan:
@@ -171,6 +182,13 @@ def _dllm_plugin(c: dict[str, Any], folder: Path) -> CasePlan:
     return CasePlan(_settings(c, rule))
 
 
+def _rpd_ce(c: dict[str, Any], folder: Path) -> CasePlan:
+    gate = _GATE.format(
+        tau=c["threshold"], beta=c["budget"], W=c["fallback_window"], unit=c["fallback_unit"]
+    )
+    return CasePlan(_settings(c, f"confidence | {gate}"), shift=c["shift_logits"])
+
+
 _DINFER_THRESHOLD = "confidence | threshold({threshold}, test=ge, slack=1e-05)"
 _UPSTREAM: dict[str, Make] = {
     "credit": _by_rule(
@@ -203,8 +221,12 @@ _UPSTREAM: dict[str, Make] = {
     "klass_alg": _klass_alg,
     "klass_dream": _klass(test=", test=ge", shift=True),
     "llada": _llada,
+    "localleap": _by_rule(
+        "confidence | localleap({threshold}, low={relaxed_threshold}, r={radius})"
+    ),
     "pc_entropy": _pc_static("entropy"),
     "pc_margin": _pc_static("margin"),
     "pc_sampler": _pc_sampler,
+    "rpd_ce": _rpd_ce,
     "sglang_low_confidence": _by_rule("confidence | threshold({threshold})"),
 }

@@ -28,17 +28,18 @@ from unmask.models.toys.lookup import LookupDenoiser
 from unmask.models.wrappers.guided import Guided
 
 VOCABULARY = 61  # of the toy denoisers
+KINDS = ("reference", "swd", "upstream")  # how the names of the files with cases begin
 DTYPES = (torch.float64, torch.float32)
 
 
 def run(folder: Path, dtypes: Sequence[torch.dtype] = DTYPES) -> Report:
     """Run every golden case of a folder."""
-    files = sorted([*folder.glob("swd_*.jsonl"), *folder.glob("upstream_*.jsonl")])
+    files = sorted(file for kind in KINDS for file in folder.glob(f"{kind}_*.jsonl"))
     models = folders(folder)
     if not files and not models:
         raise UnmaskError(
-            f"{folder} has no golden decoder cases (swd_*.jsonl, upstream_*.jsonl) and no golden "
-            "checkpoints (config.json beside golden_*); give a folder that has them"
+            f"{folder} has no golden decoder cases (swd_*, reference_* or upstream_*.jsonl) and "
+            "no golden checkpoints (config.json beside golden_*); give a folder that has them"
         )
     report = Report()
     for model in models:

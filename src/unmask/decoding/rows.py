@@ -27,10 +27,10 @@ from unmask.kernels.reduce import Past, reduce
 from unmask.models.denoiser import Denoiser, Hidden
 from unmask.rules.registry import abilities_of
 from unmask.rules.rule import Decision
-from unmask.rules.view import KL, View
+from unmask.rules.view import Divergence, View
 
 # Makes the pass over the logits: `reduce`, or a wrapper of it that measures.
-Reducer = Callable[[Tensor, Past | None, frozenset[KL], bool], Stats]
+Reducer = Callable[[Tensor, Past | None, frozenset[Divergence], bool], Stats]
 
 _IDENTITIES = itertools.count()
 

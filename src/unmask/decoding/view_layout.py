@@ -61,6 +61,8 @@ def lay_out(
         "raw_entropy": raw.entropy,
         "kl_prev_cur": raw.kl_prev_cur,
         "kl_cur_prev": raw.kl_cur_prev,
+        "js": raw.js,
+        "tv": raw.tv,
         "drift": stats.drift,
     }
     columns = {name: column[inside] for name, column in floats.items() if column is not None}

@@ -58,6 +58,19 @@ def checked_modulation(scores: Any, part: Any, view: View) -> Scores:
     return scores
 
 
+def checked_candidates(left: Any, part: Any, view: View) -> Tensor:
+    """What a candidates stage leaves; raises unless it leaves some of the candidates."""
+    if not isinstance(left, Tensor) or left.dtype != torch.bool or left.shape != view.masked.shape:
+        raise RuleError(
+            f"{spelled(part)} must return a bool tensor of shape {tuple(view.masked.shape)}, True "
+            "where a position may be chosen"
+        )
+    kept = left & view.masked
+    if bool((view.masked.any(-1) & ~kept.any(-1)).any()):
+        raise RuleError(f"{spelled(part)} left no candidate; it must leave at least one")
+    return kept
+
+
 def check_chosen(chosen: Any, select: Any, view: View) -> None:
     """Raise unless a selection chose masks, with a bool for every position."""
     if not isinstance(chosen, Tensor) or chosen.dtype != torch.bool:
@@ -72,4 +85,4 @@ def check_chosen(chosen: Any, select: Any, view: View) -> None:
             f"got a tensor of shape {tuple(chosen.shape)}"
         )
     if bool((chosen & ~view.masked).any()):
-        raise RuleError(f"{spelled(select)} chose a position that is not masked")
+        raise RuleError(f"{spelled(select)} chose a position that is not masked or not a candidate")

@@ -6,14 +6,21 @@ from dataclasses import dataclass
 from typing import Literal
 
 KL = Literal["prev_cur", "cur_prev"]
-BOTH_KL: frozenset[KL] = frozenset({"prev_cur", "cur_prev"})
+Divergence = Literal["prev_cur", "cur_prev", "js", "tv"]  # KL both ways, Jensen-Shannon, total var.
+BOTH_KL: frozenset[Divergence] = frozenset({"prev_cur", "cur_prev"})
+FIELDS: dict[Divergence, str] = {  # of the statistics and the view
+    "prev_cur": "kl_prev_cur",
+    "cur_prev": "kl_cur_prev",
+    "js": "js",
+    "tv": "tv",
+}
 
 
 @dataclass(frozen=True)
 class Needs:
     """What a part reads beyond the plain statistics, so that nothing else is computed."""
 
-    kl: frozenset[KL] = frozenset()  # directions of the instability
+    kl: frozenset[Divergence] = frozenset()  # divergences that measure the instability
     uniform_start: bool = False  # without history, compare with the uniform distribution
     block_scope: bool = False  # forget the history at a block boundary
     trail: int = 0  # how many past values of KL(current || previous) to keep
@@ -47,9 +54,10 @@ class Needs:
         )
 
     @property
-    def directions(self) -> frozenset[KL]:
-        """The directions of the KL to compute; a trail is of KL(current || previous)."""
-        return self.kl | frozenset({"cur_prev"}) if self.trail else self.kl
+    def directions(self) -> frozenset[Divergence]:
+        """The divergences to compute; a trail is of KL(current || previous)."""
+        trail: frozenset[Divergence] = frozenset({"cur_prev"} if self.trail else ())
+        return self.kl | trail
 
     @property
     def history(self) -> bool:

@@ -35,7 +35,7 @@ def read(text: str) -> list[tuple[Kind, dict[str, Any]]]:
         if stage < latest:
             raise RuleError(
                 f"{kind.name!r} stands too late in {text!r}; write the parts in the order "
-                "window | credit | score | modulators | selection | limits | revoke"
+                "window | credit | score | modulators | candidates | selection | limits | revoke"
             )
         latest = stage
         parts.append((kind, knobs))

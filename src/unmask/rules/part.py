@@ -14,7 +14,7 @@ from torch import Tensor
 
 from unmask.errors import RuleError
 from unmask.rules.memory import PartMemory
-from unmask.rules.view import EVERYTHING, KL, Needs, Scores, View
+from unmask.rules.view import EVERYTHING, Divergence, Needs, Scores, View
 from unmask.rules.words import ordinal
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ STAGE_NAMES = {
     "logits": "logit stage",
     "score": "score",
     "modulate": "modulator",
+    "candidates": "candidates stage",
     "select": "selection",
     "limit": "limit",
     "revoke": "revocation",
@@ -73,7 +74,7 @@ class Standing:
     gauge: Mapping[str, float]  # the numbers of the selection's `gauge`
     step: int  # how many steps of the same block came before this one
     instability: float = math.nan  # the newest D, NaN where there is no history
-    kl: KL = "prev_cur"  # the direction of that D
+    kl: Divergence = "prev_cur"  # what that D is
 
     @property
     def taken(self) -> bool:
@@ -90,8 +91,8 @@ class Standing:
         """The rank in words."""
         return ordinal(self.rank) + ("" if self.complete else " of those with a history")
 
-    def moved(self, kl: KL) -> float:
-        """The newest D in this direction, NaN where the trace has none."""
+    def moved(self, kl: Divergence) -> float:
+        """The newest D by this divergence, NaN where the trace has none."""
         return self.instability if kl == self.kl else math.nan
 
     def level(self, name: str) -> float:
@@ -133,6 +134,8 @@ class Abilities:
     sight: str = ""
     # Limits: rows whose masks all get their likeliest token in this step, [B].
     finish: Callable[[View], Tensor] | None = None
+    # Limits: of these positions one goes if nothing else does, [B, W] (default: of all candidates).
+    alone: Callable[[View], Tensor] | None = None
     # Selections: whether the scores decide how many are chosen; whether a step may choose none.
     adaptive: bool = True
     waits: bool = False
@@ -141,6 +144,7 @@ class Abilities:
     # Selections: numbers of one step for the trace, [B] each.
     gauge: Callable[[View, Scores, Tensor], dict[str, Tensor]] = lambda *step: {}
     # Selections: why(standing) says why a position was taken or not. Revocations: why().
+    # Candidates stages: why() says which positions may be chosen. Limits: why() says what one adds.
     why: Callable[..., str] | None = None
 
 
@@ -150,11 +154,12 @@ _ONLY_FOR = {  # the stages of an ability that not every part may have
     "around": ("modulate",),
     "sight": ("select",),
     "finish": ("limit",),
+    "alone": ("limit",),
     "adaptive": ("select",),
     "waits": ("select",),
     "grid": ("select",),
     "gauge": ("select",),
-    "why": ("select", "revoke"),
+    "why": ("candidates", "select", "limit", "revoke"),
 }
 
 

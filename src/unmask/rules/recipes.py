@@ -29,6 +29,11 @@ RECIPES: dict[str, Recipe] = {
         Recipe("dream", "entropy | timesteps(256)", None, 256, note="Dream's diffusion_generate"),
         Recipe("fast-dllm", "confidence | threshold(0.9, test=ge)", 32, note="Fast-dLLM, parallel"),
         Recipe("eb", "entropy | eb(0.1)", note="EB-Sampler"),
+        Recipe(
+            "eb-leftmost",
+            "entropy | eb(0.1, free=leftmost_alone)",
+            note="EB-Sampler; a position that would go alone makes way for the leftmost mask",
+        ),
         Recipe("klass", "confidence | klass(0.9, kl=0.01)", 64, note="KLASS, HumanEval's settings"),
         Recipe("credit", "credit(0.65) | confidence | threshold(0.9)", 32, note="CreditDecoding"),
         Recipe(
@@ -37,6 +42,18 @@ RECIPES: dict[str, Recipe] = {
             length=256,
             note="PC-Sampler, position weight only",
         ),
+        Recipe(
+            "rpd-ce",
+            "confidence | threshold(0.9, test=ge) | upstream(4, window=32, unit=positions)",
+            note="RPD's code with its gate CE alone",
+        ),
+        Recipe("localleap", "confidence | localleap(0.9)", 32, note="LocalLeap, DAWN's copy"),
+        Recipe(
+            "frontier",
+            "confidence | frontier(8) | threshold(0.9)",
+            note="threshold near the leftmost mask; the authors' w is not known",
+        ),
+        Recipe("dllm", "confidence | even(128)", 32, length=128, note="dllm's samplers"),
         Recipe("less", "confidence | less(0.75)", 32, note="LESS Is More, for LLaDA"),
         Recipe("less-dream", "confidence | less_dream(0.75)", note="LESS Is More, for Dream"),
         Recipe(

@@ -23,11 +23,16 @@ BUILT_IN = (
     "stability",
     "modulators",
     "around",
+    "frontier",
     "select",
     "prefixes",
+    "factor",
     "budget",
+    "localleap",
     "schedules",
+    "even",
     "limits",
+    "upstream",
     "revoke",
     "less",
     "no_end",
@@ -74,6 +79,7 @@ class Kind:
     formula: str = ""
     source: str = ""
     needs: Needs = EVERYTHING  # of a part that does not define them
+    note: str = ""  # what its authors publish, and what this project knows of it
 
     @property
     def summary(self) -> str:
@@ -221,7 +227,12 @@ def show(value: Any) -> str:
 
 
 def register(
-    stage: str, name: str, formula: str = "", source: str = "", needs: Needs = EVERYTHING
+    stage: str,
+    name: str,
+    formula: str = "",
+    source: str = "",
+    needs: Needs = EVERYTHING,
+    note: str = "",
 ) -> Callable[[T], T]:
     """Put a class or function into the table under this name."""
 
@@ -234,7 +245,7 @@ def register(
                     f"the part name {name!r} is taken by {taken.__module__}.{taken.__qualname__}; "
                     "choose another name"
                 )
-        TABLE[name] = Kind(name, stage, target, formula, source, needs)
+        TABLE[name] = Kind(name, stage, target, formula, source, needs, note)
         return target
 
     return put

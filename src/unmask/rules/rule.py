@@ -12,13 +12,18 @@ import torch
 from torch import Tensor
 
 from unmask.errors import RuleError
-from unmask.rules.checks import check_chosen, checked_modulation, checked_scores
+from unmask.rules.checks import (
+    check_chosen,
+    checked_candidates,
+    checked_modulation,
+    checked_scores,
+)
 from unmask.rules.memory import Edit, PartMemory, Revoke, Window
 from unmask.rules.notation import expand, parse
 from unmask.rules.part import STAGE_NAMES, LogitStage, Modulation
 from unmask.rules.recipes import RECIPES
 from unmask.rules.registry import abilities_of, describe, kind_of, notation
-from unmask.rules.view import Limit, Modulate, Needs, Score, Scores, Select, View
+from unmask.rules.view import Candidates, Limit, Modulate, Needs, Score, Scores, Select, View
 
 
 @dataclass(frozen=True)
@@ -38,7 +43,7 @@ class Decision:
 
 @dataclass(frozen=True)
 class Rule:
-    """Score, modulate, select, limit, revoke; a loop calls the rule once per step.
+    """Score, modulate, narrow, select, limit, revoke; a loop calls the rule once per step.
 
     It is frozen and keeps no state: everything that a part remembers is in the view.
     """
@@ -50,6 +55,7 @@ class Rule:
     revoke: Revoke | None = None
     logits: LogitStage | None = None
     window: Window | None = None
+    candidates: tuple[Candidates, ...] = ()
 
     def __post_init__(self) -> None:
         for part in self.parts:
@@ -94,12 +100,13 @@ class Rule:
             next(iter(staged.get("revoke", ())), None),
             next(iter(staged.get("logits", ())), None),
             next(iter(staged.get("window", ())), None),
+            tuple(staged.get("candidates", ())),
         )
 
     @property
     def parts(self) -> tuple[Any, ...]:
         """All parts in the order of the notation."""
-        before = (self.window, self.logits, self.score, *self.modulators)
+        before = (self.window, self.logits, self.score, *self.modulators, *self.candidates)
         every = (*before, self.select, *self.limits, self.revoke)
         return tuple(part for part in every if part is not None)
 
@@ -143,14 +150,15 @@ class Rule:
         for modulation in self.modulations:  # 2. modulate
             scores = modulation.apply(view, scores)
         base, scores = _ends_last(view, base, scores)
-        chosen = self.select(view.among(self.ready(view, base)), scores)  # 3. select
-        check_chosen(chosen, self.select, view)
-        for limit in self.limits:  # 4. limit
-            chosen = limit(view, scores, chosen)
+        offered = self.offered(view)  # 3. narrow
+        chosen = self.select(self._ready(offered, base), scores)  # 4. select
+        check_chosen(chosen, self.select, offered)
+        for limit in self.limits:  # 5. limit
+            chosen = limit(offered, scores, chosen)
         finished = self._finish(view) if self._finish else None
         if self.revoke is None:
             return Decision(base, scores, chosen, torch.zeros_like(chosen), finished=finished)
-        edit = self.revoke(replace(view, chosen=chosen))  # 5. revoke
+        edit = self.revoke(replace(view, chosen=chosen))  # 6. revoke
         edit = Edit(edit) if isinstance(edit, Tensor) else edit
         return Decision(
             base,
@@ -163,9 +171,21 @@ class Rule:
             finished=finished,
         )
 
-    def ready(self, view: View, base: Scores) -> Tensor:
-        """The positions that the selection may choose: [B, W]; fewer where a modulator waits."""
-        return self._gate(view, base) if self._gate else view.masked
+    def offered(self, view: View) -> View:
+        """The view with the candidates that the candidates stages leave."""
+        for part in self.candidates:
+            view = view.narrowed(checked_candidates(part(view), part, view))
+        for limit in self.limits:
+            if alone := abilities_of(limit).alone:
+                view = replace(view, alone=alone(view))
+        return view
+
+    def selectable(self, view: View, base: Scores) -> View:
+        """The view as the selection sees it; fewer candidates, too, where a modulator waits."""
+        return self._ready(self.offered(view), base)
+
+    def _ready(self, view: View, base: Scores) -> View:
+        return view.among(self._gate(view, base)) if self._gate else view
 
     def without(self, modulator: Modulate) -> Rule:
         """The rule without one of its modulators, and without the parts around it."""

@@ -36,6 +36,11 @@ def first_in(order: Tensor, count: Tensor | int, candidates: Tensor) -> Tensor:
     return torch.zeros_like(candidates).scatter(-1, order, early) & candidates
 
 
+def best_one(key: Tensor, view: View) -> Tensor:
+    """The position that goes if nothing else does: [B, W] bool."""
+    return first_in(best_first(key, view.fallback), 1, view.fallback)
+
+
 def best_positions(k: int) -> str:
     """`the best position`, or `the 3 best positions`."""
     return "the best position" if k == 1 else f"the {k} best positions"
@@ -116,7 +121,7 @@ class Threshold:
         if self.slack:
             best = torch.where(view.masked, scores.value, -torch.inf).amax(-1, keepdim=True)
             passing |= (scores.value >= best - self.slack) & view.masked
-        best = first_in(best_first(scores.key, view.masked), 1, view.masked)
+        best = best_one(scores.key, view)
         return torch.where(passing.any(-1, keepdim=True), passing, best)
 
     def gauge(self, view: View, scores: Scores, chosen: Tensor) -> dict[str, Tensor]:
@@ -182,7 +187,7 @@ class Klass:
 
     def __call__(self, view: View, scores: Scores) -> Tensor:
         ready = self._ready(view, scores)
-        best = first_in(best_first(scores.key, view.masked), 1, view.masked)
+        best = best_one(scores.key, view)
         return torch.where(ready.any(-1, keepdim=True), ready, best)
 
     def gauge(self, view: View, scores: Scores, chosen: Tensor) -> dict[str, Tensor]:

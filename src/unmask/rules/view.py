@@ -11,7 +11,9 @@ from torch import Tensor
 from unmask.errors import RuleError
 from unmask.rules.needs import BOTH_KL as BOTH_KL
 from unmask.rules.needs import EVERYTHING as EVERYTHING
+from unmask.rules.needs import FIELDS as FIELDS
 from unmask.rules.needs import KL as KL
+from unmask.rules.needs import Divergence as Divergence
 from unmask.rules.needs import Needs as Needs
 
 
@@ -58,6 +60,8 @@ class View:
     # None unless a part declares it in its `needs`; parts read these with `declared`
     kl_prev_cur: Tensor | None = None  # [B, W]  KL(p_{t+1} || p_t), 0 where there is no p_{t+1}
     kl_cur_prev: Tensor | None = None  # [B, W]  KL(p_t || p_{t+1}), 0 where there is no p_{t+1}
+    js: Tensor | None = None  # [B, W]  Jensen-Shannon divergence of p_{t+1} and p_t, 0 ... log 2
+    tv: Tensor | None = None  # [B, W]  total variation between p_{t+1} and p_t, 0 ... 1
     trail: Tensor | None = None  # [B, W, n]  the last n values of kl_cur_prev, newest last
     draws: Tensor | None = None  # [B, W]  uniform in [0, 1), from the row's own generator
     drift: Tensor | None = None  # [B, W]  KL between the distributions at commit and now
@@ -73,10 +77,13 @@ class View:
     memory: Mapping[str, Tensor] = field(default_factory=dict)  # see `memory.PartMemory`
     # None unless the EOS policy is `last`
     deferred: Tensor | None = None  # [B, W]  True where the token ends the answer: ranked last
+    # None unless a part of the rule left candidates out
+    waiting: Tensor | None = None  # [B, W]  every mask of the window, candidate or not
+    alone: Tensor | None = None  # [B, W]  of these one goes if nothing else does
 
-    def instability(self, kl: KL) -> Tensor:
-        """D, the KL divergence between two consecutive steps, in the given direction: [B, W]."""
-        return self.declared("kl_prev_cur" if kl == "prev_cur" else "kl_cur_prev")
+    def instability(self, kl: Divergence) -> Tensor:
+        """D, the divergence between two consecutive steps: [B, W]."""
+        return self.declared(FIELDS[kl])
 
     def declared(self, name: str) -> Tensor:
         """A field that is computed only for parts that declare it in `needs`; an error without."""
@@ -94,6 +101,24 @@ class View:
     def among(self, candidates: Tensor) -> View:
         """The same view with other candidates."""
         return replace(self, masked=candidates)
+
+    def narrowed(self, candidates: Tensor) -> View:
+        """The same view with fewer candidates; the other masks wait."""
+        waiting = self.masked if self.waiting is None else self.waiting
+        return replace(self, masked=candidates, waiting=waiting)
+
+    @property
+    def num_left(self) -> Tensor:
+        """How many masks the window has, candidates or not: [B]."""
+        return (self.masked if self.waiting is None else self.waiting).sum(-1)
+
+    @property
+    def fallback(self) -> Tensor:
+        """The candidates of which one goes if nothing else does: [B, W]."""
+        if self.alone is None:
+            return self.masked
+        near = self.masked & self.alone
+        return torch.where(near.any(-1, keepdim=True), near, self.masked)
 
     def row(self, index: int) -> View:
         """One row of the view, as a view of one row."""
@@ -149,5 +174,6 @@ class Scores:
 
 Score = Callable[[View], Scores]
 Modulate = Callable[[View, Scores], Scores]
+Candidates = Callable[[View], Tensor]
 Select = Callable[[View, Scores], Tensor]
 Limit = Callable[[View, Scores, Tensor], Tensor]

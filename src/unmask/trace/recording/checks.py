@@ -10,6 +10,7 @@ import numpy as np
 
 from unmask.decoding.options import MOST
 from unmask.models.denoiser import ModelSpec
+from unmask.rules.view import FIELDS
 from unmask.trace.recording.codec import Array
 
 VOCABULARY = 1 << 24  # token ids have 24 bits
@@ -57,7 +58,7 @@ def header_spec(header: dict[str, Any]) -> ModelSpec:
     require(
         all(isinstance(each, str) for each in parts.values()), "the origin of a part is no text"
     )
-    require(header["kl"] in ("prev_cur", "cur_prev"), "the direction of the KL is unknown")
+    require(header["kl"] in FIELDS, "the divergence between two steps is unknown")
     return ModelSpec(**{**known, "stop_ids": stops})
 
 

@@ -29,7 +29,7 @@ def without_swd(rule: Rule) -> Rule | None:
 def step_records(rule: Rule, stack: Stack, columns: Columns, fills: bool) -> Iterator[Record]:
     """One record for each of K steps; `fills` says whether an EOS policy writes too."""
     view, scores = stack.view, stack.decision.scores
-    among = view.among(rule.ready(view, stack.decision.base))
+    among = rule.selectable(view, stack.decision.base)
     selected = rule.select(among, scores)
     gauge = abilities_of(rule.select).gauge(among, scores, selected)
     levels = {name: level.tolist() for name, level in gauge.items()}
