@@ -31,16 +31,16 @@ def test_leftmost_alone_replaces_a_single_position_only():
     assert _chosen("leftmost_alone", 0.01) == [0]
 
 
-def test_flattest_first_commits_one_position_before_there_is_a_history():
+def test_flattest_first_ranks_the_flattest_first_before_there_is_a_history():
     moved = {"kl_prev_cur": table([0.4, 3.0, 3.0, 3.0, 0.2])}
     assert _chosen("flattest_first", seen=bits([0] * 5), **moved) == [4]
+    assert _chosen("flattest_first", 1.06, seen=bits([0] * 5), **moved) == [0, 1, 4]
     assert _chosen("flattest_first", **moved) == [1, 2]
 
 
 def test_the_flattest_is_no_end_of_text_that_goes_last():
     fields = {"kl_prev_cur": table([0.4, 3.0, 3.0, 3.0, 0.2]), "seen": bits([0] * 5)}
-    assert _chosen("flattest_first", deferred=bits([0, 0, 0, 0, 1]), **fields) == [0]
-    assert _chosen("flattest_first", deferred=bits([1] * 5), **fields) == [4]
+    assert _chosen("flattest_first", deferred=bits([0, 0, 0, 0, 1]), **fields) == [0, 1]
 
 
 def test_only_the_flattest_reads_a_history():

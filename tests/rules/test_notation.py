@@ -121,7 +121,8 @@ ERRORS = {
     "no truth": ("confidence | klass(gate=true)", "klass: gate must be yes or no, got 'true'"),
     "an unknown word": (
         "confidence | swd(5, kl=cur_prv) | top(1)",
-        "swd: kl must be one of prev_cur, cur_prev, js, tv, got 'cur_prv'; did you mean 'cur_",
+        "swd: kl must be one of prev_cur, cur_prev, js, tv, got 'cur_prv'; did you mean "
+        "'cur_prev'?",
     ),
     "an empty path": (
         "confidence | pc(background=) | top(1)",

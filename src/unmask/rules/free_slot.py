@@ -13,7 +13,6 @@ from torch import Tensor
 
 from unmask.errors import require
 from unmask.rules.part import Standing
-from unmask.rules.select import best_first, first_in
 from unmask.rules.stability import Stability
 from unmask.rules.view import Needs, View
 from unmask.rules.words import counted
@@ -28,8 +27,8 @@ DESCRIBED: dict[Free, str] = {  # with a place for gamma
     "leftmost": "Commit the leftmost mask, and the longest best-first run of positions whose "
     "entropies add up to at most {} nats.",
     "leftmost_alone": f"{_RUN} Where that is one alone, commit the leftmost mask instead.",
-    "flattest_first": f"{_RUN} Before there is any history, commit only the position nearest to "
-    "the uniform distribution.",
+    "flattest_first": f"{_RUN} Before there is any history, rank as swd does, against the "
+    "uniform distribution: the flattest position comes first.",
 }
 
 
@@ -55,6 +54,14 @@ def plain_why(name: str, at: Standing) -> str:
     return f"{name} committed {counted(len(at.selected), 'position')}, {among}; it was {at.place}"
 
 
+def ranking(free: Free, view: View, key: Tensor) -> Tensor:
+    """The key that orders a step; before any history it may put the flattest position first."""
+    if free != "flattest_first":
+        return key
+    flat_first = key - Stability.lam * view.instability("prev_cur")  # D against uniform
+    return torch.where(view.seen.any(-1, keepdim=True), key, flat_first)
+
+
 def with_free_slot(free: Free, view: View, order: Tensor, chosen: Tensor, gamma: float) -> Tensor:
     """The positions of a step that spends its free slot otherwise than EB's `chosen`: [B, W]."""
     leftmost = view.masked & (view.masked.cumsum(-1) == 1)
@@ -62,10 +69,6 @@ def with_free_slot(free: Free, view: View, order: Tensor, chosen: Tensor, gamma:
         return leftmost | _prefix(view, order, gamma)
     if free == "leftmost_alone":
         return torch.where(chosen.sum(-1, keepdim=True) == 1, leftmost, chosen)
-    if free == "flattest_first":
-        near = best_first(-view.instability("prev_cur"), _not_last(view))
-        flattest = first_in(near, 1, view.masked)
-        return torch.where(view.seen.any(-1, keepdim=True), chosen, flattest)
     return chosen
 
 
@@ -73,11 +76,3 @@ def _prefix(view: View, order: Tensor, gamma: float) -> Tensor:
     """The longest best-first prefix with sum(H) <= gamma, none where the best one has more."""
     within = view.raw_entropy.gather(-1, order).cumsum(-1) <= gamma
     return torch.zeros_like(view.masked).scatter(-1, order, within) & view.masked
-
-
-def _not_last(view: View) -> Tensor:
-    """The candidates without those that eos=last puts last, while there are others: [B, W]."""
-    if view.deferred is None:
-        return view.masked
-    others = view.masked & ~view.deferred
-    return torch.where(others.any(-1, keepdim=True), others, view.masked)

@@ -15,6 +15,7 @@ from unmask.rules.free_slot import (
     check_start,
     needs_of,
     plain_why,
+    ranking,
     with_free_slot,
 )
 from unmask.rules.part import Standing
@@ -67,8 +68,8 @@ class EntropyBound:
     free: one position of a step costs nothing. `order` gives it to the order (EB-Sampler);
         `leftmost` to the leftmost mask, beside a prefix with sum(H) <= gamma; `leftmost_alone` to
         the leftmost mask where EB would commit one position alone; `flattest_first` is EB, but
-        without any history only the position nearest to the uniform distribution goes, as with
-        swd(start=uniform), and the history is kept as for swd.
+        without any history it ranks by log S - 5 D against the uniform distribution, as swd(5), so
+        the flattest position comes first; the history is kept as for swd.
     """
 
     gamma: float = 0.1
@@ -111,7 +112,7 @@ class EntropyBound:
         return f"{name} {committed(at)}, and this was {at.place}; {cost}; {more}"
 
     def __call__(self, view: View, scores: Scores) -> Tensor:
-        order = best_first(scores.key, view.masked)  # [B, W]
+        order = best_first(ranking(self.free, view, scores.key), view.masked)  # [B, W]
         chosen = longest_prefix(self._cost(view, order) <= self.gamma, order, view.masked)
         return with_free_slot(self.free, view, order, chosen, self.gamma)
 
