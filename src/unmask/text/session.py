@@ -261,7 +261,7 @@ class Session:
         resolved = self.resolve(options, prompt.infill)
         request = rendered.request(self.tokenizer, self.spec, resolved)
         if long := too_long(request, self.context, self.spec):
-            advice = f"shorten the prompt or the answer, or set context to {len(request.canvas)}"
+            advice = f"shorten the prompt or the answer, or set context to {request.positions}"
             raise RequestError(f"{long}; {advice}")
         for doubt in self.doubts(rendered, request):
             warnings.warn(doubt, stacklevel=2)
@@ -376,13 +376,16 @@ class Session:
 
 
 def _defaults(options: DecodingOptions, checkpoint: Description | None) -> DecodingOptions:
-    """What the recipe says; the embedded model writes fewer tokens."""
+    """What the recipe says; the embedded model writes fewer tokens, at most half its context."""
     usual = options.defaults
-    if checkpoint is not None and checkpoint.folder == embedded.FOLDER:
-        if usual.length == "auto":
-            return replace(usual, longest=MORE * embedded.LENGTH)
-        return replace(usual, length=embedded.LENGTH)
-    return usual
+    if checkpoint is None:
+        return usual
+    inside = checkpoint.folder == embedded.FOLDER
+    if inside and usual.length != "auto":
+        usual = replace(usual, length=embedded.LENGTH)
+    known = embedded.LENGTH if inside else 256
+    half = (checkpoint.context or 2 * MORE * known) // 2  # the other half is for the prompt
+    return replace(usual, longest=min(MORE * known, half))
 
 
 def _in_memory(model: Any, tokenizer: Any, options: DecodingOptions) -> tuple[Denoiser, Tokenizer]:
