@@ -43,11 +43,13 @@ def rules_page() -> Iterator[str]:
 
     yield "# Rules\n"
     yield "A rule is parts separated by bars, in this order:\n"
-    order = "[credit |] score [| modulators] [| candidates] | selection [| limits] [| revoke]"
-    yield f"```\n{order}\n```\n"
+    order = "score [| modulators] [| candidates] | selection [| limits] [| revoke]"
+    yield f"```\n[window |] [credit |] {order}\n```\n"
     yield "A part is a name, or `name(value, key=value)`. `Rule.parse` and `str` are inverse."
     yield "Braces make a sweep: `margin | swd({0,1,5}) | eb({0.05,0.1})` stands for six rules, and"
     yield "`Rule.expand` gives them in order. `unmask rules RULE` explains one in words."
+    yield "A source names who published a part. The results in a paper are its authors'; what this"
+    yield "project measured of a part stands in [embedded.md](embedded.md), for the embedded model."
     yield "`python tools/pages.py` makes this page from the table of parts.\n"
     for stage in STAGES:
         yield f"## {STAGE_TITLES[stage]}\n"

@@ -105,6 +105,7 @@ def test_length_auto_scales_with_the_most_that_is_allowed():
     many = decode_many(model, [[1], [2, 2]], RULE, length="auto", longest=64, batch_size=2)
     assert outcome(many[0]) == outcome(result)
     assert Growth.upto(2048) == Growth()
+    assert Growth.upto(8).start == 8
 
 
 def test_what_does_not_go_with_length_auto_is_an_error():

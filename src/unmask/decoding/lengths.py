@@ -30,11 +30,8 @@ class Growth:
     @classmethod
     def upto(cls, most: int) -> Growth:
         """Growth up to `most` positions; 2048 has the values of DAEDAL, others scale with it."""
-        scale = most / cls.most
-        start, factor, ends = (
-            max(1, round(scale * number)) for number in (cls.start, cls.factor, cls.ends)
-        )
-        return cls(start, most, factor, ends=ends)
+        start = min(most, max(16, most // 32))
+        return cls(start, most, max(2, most // 256), ends=max(4, most // 64))
 
     def __post_init__(self) -> None:
         for name in ("start", "most", "factor", "ends"):

@@ -79,6 +79,12 @@ class Request:
     seed: int = 0
     length: int | None = None  # tokens of the answer that are wanted; None: all
 
+    @property
+    def positions(self) -> int:
+        """The most positions that the canvas may have; more than now if it grows."""
+        growth = self.settings.growth
+        return len(self.canvas) + (0 if growth is None else growth.most - growth.start)
+
 
 def prompt_request(
     spec: ModelSpec, prompt: Sequence[int] | Tensor, length: int, settings: Settings, seed: int = 0

@@ -24,7 +24,8 @@ class AdaBlock:
     """A block ends at the delimiter that the model is surest of, or after the usual width.
 
     The first forward of a block looks for it in the next `part` of the answer's length.
-    ids: delimiters, separated by `-`; 198 is the newline of LLaDA and Dream.
+    ids: delimiters, separated by `-`. The default is the newline of the GPT-2 and Qwen tokenizers;
+        look it up for another model.
     """
 
     ids: str = "198"

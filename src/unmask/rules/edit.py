@@ -26,7 +26,8 @@ class TokenEdit:
     """Replaces a committed token of the block when the model now prefers another one above tau.
 
     A full block is looked at again until nothing changes, in at most `steps` forwards, and one to
-    see that. A model that was not trained to correct itself tends to confirm what it sees.
+    see that. Published for LLaDA2.1, which was trained to edit; another model may confirm what it
+    sees, or change it without end.
     """
 
     tau: float = 0.0

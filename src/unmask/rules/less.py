@@ -115,7 +115,8 @@ class Less(_Persistent):
     """Every position that is sure, whose token has lasted and whose likeliest tokens are calm.
 
     The token must have been the likeliest in `persist` forwards before this one. If no position
-    passes, the best are taken: one, or with `steps` the share of LLaDA's timetable.
+    passes, the best are taken: one, or with `steps` the share of LLaDA's timetable. The authors'
+    code leaves masks if it has fewer steps than tokens; here none is left.
     """
 
     needs = Needs(top=TOP)

@@ -20,6 +20,7 @@ class Prophet:
 
     The gap is the largest raw logit minus the next, on average over `length` positions from
     `answer` on, committed or not. The bar is `early`, `mid` or `late` in the thirds of `steps`.
+    Published with prompts that fix where the final answer stands; elsewhere there is no such place.
     """
 
     answer: int = 0

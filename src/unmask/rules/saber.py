@@ -25,7 +25,8 @@ LEVEL = PartMemory("saber.level", nan, sequence=True)  # the score at the latest
 class Saber:
     """Every position whose score is above the mean of all scores at commit; at least the n best.
 
-    A position that is masked again keeps its value in the mean until it is committed anew.
+    A position that is masked again keeps its value in the mean until it is committed anew. Earlier
+    blocks stay open. Published for code generation, together with `backtrack`.
     """
 
     n: int = 2

@@ -34,7 +34,7 @@ class SlowFast:
     Each forward commits all positions with a score of at least `high` if there are two, else the
     best one. An exploration notes how far scores of at least `reach` go; the stable part ends where
     `window` such notes agree (deviation below `std`), else at their mean. The later forwards that
-    fill it do not see what stands after it.
+    fill it do not see what stands after it. Published with a cache, which is no part of it here.
     """
 
     high: float = 0.9

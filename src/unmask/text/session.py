@@ -261,7 +261,7 @@ class Session:
         resolved = self.resolve(options, prompt.infill)
         request = rendered.request(self.tokenizer, self.spec, resolved)
         if long := too_long(request, self.context, self.spec):
-            advice = f"shorten the prompt or the answer, or set context to {len(request.canvas)}"
+            advice = f"shorten the prompt or the answer, or set context to {request.positions}"
             raise RequestError(f"{long}; {advice}")
         for doubt in self.doubts(rendered, request):
             warnings.warn(doubt, stacklevel=2)
@@ -376,12 +376,21 @@ class Session:
 
 
 def _sized(options: DecodingOptions, checkpoint: Description | None) -> DecodingOptions:
-    """The same options; with the embedded model, a length that is left open is its own."""
-    if checkpoint is None or checkpoint.folder != embedded.FOLDER:
+    """The same options with lengths that suit the checkpoint where they are left open.
+
+    The embedded model writes fewer tokens than others, and a growing canvas takes at most half the
+    context of a checkpoint.
+    """
+    if checkpoint is None:
         return options
-    if "auto" in (options.length, options.defaults.length):
-        return replace(options, longest=options.longest or MORE * embedded.LENGTH)
-    return options if options.length is not None else replace(options, length=embedded.LENGTH)
+    inside = checkpoint.folder == embedded.FOLDER
+    if "auto" in (options.length, options.length or options.defaults.length):
+        usual = MORE * (embedded.LENGTH if inside else 256)
+        half = (checkpoint.context or 2 * usual) // 2  # the other half is for the prompt
+        return replace(options, longest=options.longest or min(usual, half))
+    if inside and options.length is None:
+        return replace(options, length=embedded.LENGTH)
+    return options
 
 
 def _in_memory(model: Any, tokenizer: Any, options: DecodingOptions) -> tuple[Denoiser, Tokenizer]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -312,4 +314,5 @@ def test_every_policy_has_a_name():
 def test_a_cached_model_shows_the_same_special_tokens(model_of):
     model = model_of("llada")
     cached = Cached(model, "prefix")
-    assert (cached.spec, cached.device) == (model.spec, model.device)
+    spec = replace(model.spec, shadows=False)  # a cache cannot compute them
+    assert (cached.spec, cached.device) == (spec, model.device)
