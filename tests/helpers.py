@@ -17,6 +17,7 @@ from unmask.kernels.reduce import Previous, reduce
 from unmask.models.denoiser import Canvas, Hidden, ModelSpec
 from unmask.models.toys.lookup import LookupDenoiser
 from unmask.rules.registry import Kind, kinds, notation
+from unmask.rules.rule import Rule
 from unmask.rules.view import BOTH_KL, Progress, Scores, View
 
 VOCABULARY, LENGTH, REACH = 12, 24, 3
@@ -337,6 +338,12 @@ def rule_texts() -> list[str]:
         "confidence | eb(1) | cap(1, steps=4)",
     ]
     return list(dict.fromkeys([*covering, *readings]))
+
+
+def hosted_texts() -> list[str]:
+    """The rules of `rule_texts` that a host which makes the forwards can run."""
+    rules = {text: Rule.parse(text) for text in rule_texts()}
+    return [text for text, rule in rules.items() if not (rule.sight or rule.needs.rechecks)]
 
 
 def pair_texts() -> list[str]:
