@@ -341,9 +341,13 @@ def rule_texts() -> list[str]:
 
 
 def hosted_texts() -> list[str]:
-    """The rules of `rule_texts` that a host which makes the forwards can run."""
-    rules = {text: Rule.parse(text) for text in rule_texts()}
-    return [text for text, rule in rules.items() if not (rule.sight or rule.needs.rechecks)]
+    """The rules of `rule_texts` that a host can run which makes the forwards and has no EOS."""
+    rules = {text: Rule.parse(text) for text in rule_texts() if "no_end" not in text}
+    return [
+        text
+        for text, rule in rules.items()
+        if not (rule.sight or rule.needs.rechecks or rule.needs.ends)
+    ]
 
 
 def pair_texts() -> list[str]:
