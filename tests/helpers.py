@@ -17,6 +17,7 @@ from unmask.kernels.reduce import Previous, reduce
 from unmask.models.denoiser import Canvas, Hidden, ModelSpec
 from unmask.models.toys.lookup import LookupDenoiser
 from unmask.rules.registry import Kind, kinds, notation
+from unmask.rules.rule import Rule
 from unmask.rules.view import FIELDS, Progress, Scores, View
 
 VOCABULARY, LENGTH, REACH = 12, 24, 3
@@ -345,6 +346,16 @@ def rule_texts() -> list[str]:
         "confidence | eb(1) | cap(1, steps=4)",
     ]
     return list(dict.fromkeys([*covering, *readings]))
+
+
+def hosted_texts() -> list[str]:
+    """The rules of `rule_texts` that a host can run which makes the forwards and has no EOS."""
+    rules = {text: Rule.parse(text) for text in rule_texts() if "no_end" not in text}
+    return [
+        text
+        for text, rule in rules.items()
+        if not (rule.sight or rule.needs.rechecks or rule.needs.ends)
+    ]
 
 
 def pair_texts() -> list[str]:

@@ -75,7 +75,7 @@ def _table() -> Iterator[str]:
     yield "  [window |] [credit |] score [| modulators] [| candidates] | selection"
     yield "  [| limits] [| revoke]"
     yield "Braces make a sweep: margin | swd({0,1,5}) | eb({0.05,0.1}) stands for six rules."
-    yield "A source in brackets names who published a part; the results are its authors'."
+    yield "Brackets name who published a part; the results in a paper are its authors'."
     for stage in STAGES:
         yield f"\n{STAGE_TITLES[stage]}"
         for kind in kinds(stage):

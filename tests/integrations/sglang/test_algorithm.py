@@ -7,7 +7,7 @@ import shlex
 import pytest
 import torch
 
-from tests.helpers import EOS, MASK, random_lookup, rule_texts
+from tests.helpers import EOS, MASK, hosted_texts, random_lookup
 from tests.paths import ROOT
 
 pytest.importorskip("sglang", reason="SGLang is not installed: make test-engines")
@@ -55,7 +55,7 @@ def test_the_equal_rule_is_sglangs_low_confidence_token_for_token(threshold, see
         assert host(mine, seed, blocks) == host(theirs, seed, blocks)
 
 
-@pytest.mark.parametrize("rule", rule_texts())
+@pytest.mark.parametrize("rule", hosted_texts())
 def test_every_rule_decides_as_unmask_alone_in_both_modes(rule):
     seed, blocks = 3, blocks_of(3, 4)
     draws = ours(True, rule)._seeds(batch_of(blocks, [f"request {i}" for i in range(4)]))
