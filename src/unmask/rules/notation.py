@@ -14,6 +14,7 @@ from unmask.rules.registry import STAGES, TABLE, Argument, Kind, kind_named, kin
 MOST_RULES = 10_000  # that one text with braces may stand for
 _PART = re.compile(r"\s*([A-Za-z][\w-]*)\s*(?:\((.*)\))?\s*$", re.DOTALL)
 _BRACES = re.compile(r"\{([^{}]*)\}")
+_COMMA = re.compile(r"\([^()]*\)|(,)")  # its group is a comma outside parentheses
 
 
 def parse(text: str) -> list[Any]:
@@ -44,23 +45,29 @@ def read(text: str) -> list[tuple[Kind, dict[str, Any]]]:
 
 def expand(text: str) -> list[str]:
     """Every rule that a text with braces stands for: `{0,1}` and `{a,b}` give four."""
-    choices = [[option.strip() for option in group.split(",")] for group in _BRACES.findall(text)]
+    pieces = _BRACES.split(text)
+    frames, choices = pieces[::2], [_choices(group) for group in pieces[1::2]]
     if any("" in options for options in choices):
         raise RuleError(f"an empty choice in the braces of {text!r}; write {{0,1,5}}")
-    frame = _BRACES.sub("\0", text)
-    if "{" in frame or "}" in frame:
+    if any("{" in frame or "}" in frame for frame in frames):
         raise RuleError(f"unbalanced or nested braces in {text!r}")
     count = math.prod(map(len, choices))
     if count > MOST_RULES:
         raise RuleError(
             f"{text[:60]!r}... stands for {count} rules; braces may stand for {MOST_RULES}"
         )
-    pieces = frame.split("\0")
     lines = []
     for picked in itertools.product(*choices):
         gaps = [*picked, ""]
-        lines.append("".join(itertools.chain(*zip(pieces, gaps, strict=True))))
+        lines.append("".join(itertools.chain(*zip(frames, gaps, strict=True))))
     return lines
+
+
+def _choices(group: str) -> list[str]:
+    """The choices between two braces; a comma in parentheses belongs to its part."""
+    commas = [match.start() for match in _COMMA.finditer(group) if match[1]]
+    edges = itertools.pairwise([-1, *commas, len(group)])
+    return [group[before + 1 : after].strip() for before, after in edges]
 
 
 def read_part(piece: str, text: str = "") -> tuple[Kind, dict[str, Any]]:
