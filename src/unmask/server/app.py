@@ -16,6 +16,7 @@ from starlette.responses import FileResponse, Response, StreamingResponse
 from starlette.types import ASGIApp
 
 from unmask import __version__, embedded, page
+from unmask.decoding.options import EOS_POLICIES
 from unmask.rules.recipes import RECIPES
 from unmask.server.choices import endings_of
 from unmask.server.engine import LOG
@@ -212,6 +213,8 @@ def _defaults(served: ServedModel) -> dict[str, Any]:
         "rule_without_swd": None if plain is None else str(plain),
         "length": resolved.length,
         "block": resolved.block,
+        "eos": resolved.settings.eos,
+        "eos_policies": EOS_POLICIES,
         "recipes": {r.name: r.rule for r in RECIPES.values() if "{" not in r.rule},
         "example": EXAMPLE if is_embedded else None,
     }
