@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 from unmask.decoding.options import SAMPLING, DecodingOptions
 from unmask.decoding.request import Settings
 from unmask.decoding.sampling import Sampling
 from unmask.errors import RequestError
 from unmask.models.denoiser import ModelSpec
+from unmask.rules.spelling import for_file
 
 
 @dataclass(frozen=True)
@@ -24,6 +26,20 @@ class Resolved:
     def block(self) -> int | None:
         """Positions per block; None is the full window."""
         return self.spec.block or self.settings.block
+
+    def record(self) -> dict[str, Any]:
+        """Every resolved option by its name, for JSON; the rule as files hold it."""
+        settings = self.settings
+        return {
+            "rule": for_file(settings.rule),
+            "length": self.length,
+            "block": self.block,
+            "eos": settings.eos,
+            "steps": settings.steps,
+            "history": settings.history,
+            **vars(settings.sampling),
+            "seed": self.seed,
+        }
 
 
 def resolve(

@@ -10,7 +10,6 @@ from unmask.decoding.options import DecodingOptions
 from unmask.decoding.request import Request
 from unmask.decoding.resolve import Resolved
 from unmask.errors import UnmaskError
-from unmask.rules.spelling import for_file
 from unmask.server.errors import ApiError, wrong_request
 from unmask.server.limits import RequestLimits, check_rule
 from unmask.server.schema import LENGTHS, REQUEST_OPTIONS, ChatRequest, CompletionRequest
@@ -38,16 +37,10 @@ class PreparedRequest:
 
     def record(self) -> dict[str, Any]:
         """The settings that are used, for the response."""
-        settings, first = self.resolved.settings, self.requests[0]
+        first = self.requests[0]
         return {
-            "rule": for_file(settings.rule),
+            **self.resolved.record(),
             "length": first.length,
-            "block": self.resolved.block,
-            "eos": settings.eos,
-            "steps": settings.steps,
-            "history": settings.history,
-            **vars(settings.sampling),
-            "seed": first.seed,
             "infill": first.length is None,
             "warnings": list(self.warnings),
         }

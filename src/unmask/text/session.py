@@ -32,7 +32,7 @@ from unmask.models.tokenizer import Message, Tokenizer
 from unmask.models.transformers_model import wrap
 from unmask.models.wrappers.guided import Guided, check_scale
 from unmask.rules.plugins import sources_of
-from unmask.rules.spelling import for_file, for_key
+from unmask.rules.spelling import for_key
 from unmask.text.answers import Answer, decode_requests
 from unmask.text.clock import Seconds, timed_steps
 from unmask.text.doubts import doubts, too_long
@@ -349,28 +349,21 @@ class Session:
     def settings_record(self, form: PromptFormat) -> dict[str, Any]:
         """Everything that an answer depends on, for JSON, and its fingerprint `sha`."""
         resolved, options = self.resolve(infill=form.infill), self.options
-        settings = resolved.settings
+        rule = resolved.settings.rule
         record = {
             "model": self.name,
             "mask_id": self.spec.mask_id,
             "dtype": self.dtype,
             "cache": options.cache or "none",
             "guidance": options.guidance,
-            "rule": for_file(settings.rule),
-            "length": resolved.length,
-            "block": resolved.block,
-            "eos": settings.eos,
-            "steps": settings.steps,
-            "history": settings.history,
-            **vars(settings.sampling),
-            "seed": resolved.seed,
+            **resolved.record(),
             "chat": form.in_chat(form.infill),
             "system": form.system,
             "infill": form.infill,
         }
-        if parts := sources_of(settings.rule):
+        if parts := sources_of(rule):
             record["parts"] = parts
-        return {**record, "sha": sha_of({**record, "rule": for_key(str(settings.rule))})}
+        return {**record, "sha": sha_of({**record, "rule": for_key(str(rule))})}
 
 
 def _defaults(options: DecodingOptions, checkpoint: Description | None) -> DecodingOptions:

@@ -139,29 +139,21 @@ def work_of(setting: Setting, session: Session, examples: list[Example], timing:
     preset = bench.preset(name, _family(session))
     options = setting.options
     resolved = session.resolve(options, defaults=preset.decoding.options)
-    settings = resolved.settings
+    decoding = resolved.record()
+    decoding["rule"] = str(options.rule)  # a recipe keeps its name
+    decoding["tempered"] = decoding["tempered"] or None  # keys leave out what is not set
     trial = Trial(
         model=setting.model,
         weights=session.weights,
         task=bench.name,
         version=bench.version,
         preset=preset.name,
-        rule=str(options.rule),
-        length=resolved.length,
-        block=resolved.block,
-        eos=settings.eos,
-        steps=settings.steps,
-        history=settings.history,
-        temperature=settings.sampling.temperature,
-        top_p=settings.sampling.top_p,
-        top_k=settings.sampling.top_k,
-        tempered=settings.sampling.tempered or None,
-        seed=resolved.seed,
+        **decoding,
         cache=options.cache or "none",
         guidance=options.guidance,
         dtype=session.dtype,
         mask_id=options.mask_id,
-        parts=sources_of(settings.rule),
+        parts=sources_of(resolved.settings.rule),
         timing=timing if setting.timed else "",
     )
     return Work(setting, trial, session, bench, preset, tuple(examples[: setting.limit]))
