@@ -47,7 +47,7 @@ ERRORS: dict[int | str, dict[str, Any]] = {
     421: {"model": ErrorBody, "description": "The Host header does not name this server"},
     429: {"model": ErrorBody, "description": "The queue is full; see Retry-After"},
     500: {"model": ErrorBody, "description": "Decoding failed"},
-    503: {"model": ErrorBody, "description": "The server shuts down, or no step ends"},
+    503: {"model": ErrorBody, "description": "The server is shutting down, or its engine is stuck"},
     "4XX": {"model": ErrorBody, "description": "The request cannot be answered"},
 }
 STREAMED: dict[int | str, dict[str, Any]] = {
@@ -158,7 +158,8 @@ def _add_models(app: FastAPI, service: Service) -> None:
 
 def _add_monitoring(app: FastAPI, service: Service) -> None:
     @app.get(
-        "/health", responses={503: {"description": "It is shutting down, stuck, or it failed"}}
+        "/health",
+        responses={503: {"description": "It is shutting down, it is stuck, or it failed"}},
     )
     async def health() -> JSONResponse:
         """Whether the server takes requests and makes progress; the rows that decode and wait."""

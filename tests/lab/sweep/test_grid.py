@@ -103,7 +103,7 @@ def test_what_is_no_toml_or_no_file_is_said(tmp_path):
     with pytest.raises(UnmaskError, match=r"mine\.toml cannot be read"):
         read_sweep(str(file), {})
     file.write_text("task =")
-    with pytest.raises(UnmaskError, match=r"mine\.toml is no TOML"):
+    with pytest.raises(UnmaskError, match=r"mine\.toml is not valid TOML"):
         read_sweep(str(file), {})
     with pytest.raises(UnmaskError, match="did you mean 'paper-table1'"):
         read_sweep("papertable1", {})
@@ -247,6 +247,6 @@ def test_deep_lists_and_huge_numbers_in_a_file_are_one_line(tmp_path):
     file = tmp_path / "mine.toml"
     for text in (f"seed = {'[' * 5000}", f"seed = {'9' * 5000}"):
         file.write_text(text)
-        with pytest.raises(UnmaskError, match=r"mine\.toml is no TOML") as caught:
+        with pytest.raises(UnmaskError, match=r"mine\.toml is not valid TOML") as caught:
             read_sweep(str(file), {})
         assert "\n" not in str(caught.value)

@@ -91,7 +91,7 @@ def plan(settings: Iterable[Setting], data: Path | None, timing: str = "") -> li
         work = work_of(setting, sessions.of(setting), examples[setting.task], timing)
         works.setdefault(work.trial.key, work)
     if not works:
-        raise LabError("the sweep holds no setting")
+        raise LabError("the sweep has no settings")
     for work in works.values():
         work.request(work.asks[0])  # wrong settings fail here, before anything is loaded
     return list(works.values())
@@ -121,7 +121,7 @@ class Sessions:
 
 
 def wanted_of(works: Iterable[Work]) -> Wanted:
-    """What another process has to be told to plan the same."""
+    """What another process needs in order to plan the same."""
     return {work.setting: tuple(work.by_name) for work in works}
 
 
