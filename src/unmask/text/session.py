@@ -22,6 +22,7 @@ from unmask.decoding.request import Request
 from unmask.decoding.resolve import Resolved, resolve
 from unmask.decoding.results import Step
 from unmask.errors import RequestError
+from unmask.kernels import backend
 from unmask.models.caches import POLICIES, Cached, check_cache
 from unmask.models.denoiser import Denoiser
 from unmask.models.describe import Description, describe
@@ -344,6 +345,7 @@ class Session:
     ) -> Tracer:
         """Writes the steps of a request, with all that a replay needs."""
         source = {**asdict(self.source(options)), "weights": self.weights}
+        source["kernel"] = backend(torch.device(self.device).type)
         return Tracer(stream, self.spec, request, self.tokenizer, source)
 
     def settings_record(self, form: PromptFormat) -> dict[str, Any]:
