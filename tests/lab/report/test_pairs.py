@@ -15,18 +15,18 @@ from unmask.lab.sweep.store import AskedExample, StoredExample
 BASE, SWD = "confidence | eb(0.1)", "confidence | swd(5) | eb(0.1)"
 
 
-def only(found):
-    (value,) = found.values()
+def only(pairs):
+    (value,) = pairs.values()
     return value
 
 
 def test_an_swd_rule_is_compared_with_itself_at_lam_0():
     first, second = summary("1100", rule=BASE), summary("1010", rule=SWD)
-    found = compare([first, second, summary("1111", rule="margin | eb(0.1)")])
-    pair = only(found.made)
+    comparisons = compare([first, second, summary("1111", rule="margin | eb(0.1)")])
+    pair = only(comparisons.made)
     assert (pair.first, pair.second) == (first, second)
     assert pair.acc == paired([True, True, False, False], [True, False, True, False])
-    assert not found.refused
+    assert not comparisons.refused
 
 
 @pytest.mark.parametrize(
@@ -44,25 +44,25 @@ def test_an_swd_rule_is_compared_with_itself_at_lam_0():
     ],
 )
 def test_another_setting_is_no_baseline(change):
-    found = compare([summary("11", rule=BASE), summary("11", rule=SWD, **change)])
-    assert not found.made
-    assert only(found.refused) == "confidence | eb(0.1) was not run in the same setting"
+    comparisons = compare([summary("11", rule=BASE), summary("11", rule=SWD, **change)])
+    assert not comparisons.made
+    assert only(comparisons.refused) == "confidence | eb(0.1) was not run in the same setting"
 
 
 def test_other_examples_are_refused_with_the_reason():
-    found = compare([summary("111", rule=BASE), summary("11", rule=SWD)])
-    assert only(found.refused) == "1 examples, such as 002, were decoded in one of them only"
+    comparisons = compare([summary("111", rule=BASE), summary("11", rule=SWD)])
+    assert only(comparisons.refused) == "1 examples, such as 002, were decoded in one of them only"
 
 
 def test_another_wording_of_the_prompt_is_refused():
     other = [AskedExample("000", "x"), AskedExample("001", "y")]
-    found = compare([summary("11", rule=BASE), summary("11", rule=SWD, asked=other)])
-    assert "the prompt of 000 differs" in only(found.refused)
+    comparisons = compare([summary("11", rule=BASE), summary("11", rule=SWD, asked=other)])
+    assert "the prompt of 000 differs" in only(comparisons.refused)
 
 
 def test_verdicts_of_two_graders_are_refused():
-    found = compare([summary("11", rule=BASE), summary("11", rule=SWD, grader="words 2")])
-    assert "different versions of the grader" in only(found.refused)
+    comparisons = compare([summary("11", rule=BASE), summary("11", rule=SWD, grader="words 2")])
+    assert "different versions of the grader" in only(comparisons.refused)
 
 
 def test_an_example_under_two_prompts_is_refused_not_paired_by_place():
@@ -94,15 +94,15 @@ def test_two_other_taus_are_ambiguous():
 
 
 def test_another_gamma_is_no_baseline():
-    found = compare([summary("10", rule="confidence | eb(0.5)"), summary("11", rule=SWD)])
-    assert not found.made
+    comparisons = compare([summary("10", rule="confidence | eb(0.5)"), summary("11", rule=SWD)])
+    assert not comparisons.made
 
 
 def test_a_baseline_of_choice_meets_every_other_rule():
     rules = [BASE, SWD, "margin | eb(0.1)"]
-    found = compare([summary("10", rule=rule) for rule in rules], "confidence|eb(0.1)")
-    assert {pair.second.trial.rule for pair in found.made.values()} == set(rules[1:])
-    assert {pair.first.trial.rule for pair in found.made.values()} == {BASE}
+    comparisons = compare([summary("10", rule=rule) for rule in rules], "confidence|eb(0.1)")
+    assert {pair.second.trial.rule for pair in comparisons.made.values()} == set(rules[1:])
+    assert {pair.first.trial.rule for pair in comparisons.made.values()} == {BASE}
 
 
 def test_a_baseline_that_was_not_run_is_named():
@@ -145,20 +145,22 @@ def test_baselines_of_a_full_window_are_compared_between_eos_policies():
     others = [summary("1" * 10, rule=BASE, eos=eos) for eos in ("suppress", "last")]
     swd = [summary("1" * 10, rule=SWD), summary("1" * 10, rule=SWD, eos="suppress")]
     in_blocks = [summary("1" * 10, rule=BASE, block=16, eos=eos) for eos in ("keep", "suppress")]
-    found = compare([kept, *others, *swd, *in_blocks])
-    assert [(pair.first, pair.second) for pair in found.eos.values()] == [
+    comparisons = compare([kept, *others, *swd, *in_blocks])
+    assert [(pair.first, pair.second) for pair in comparisons.eos.values()] == [
         (kept, other) for other in others
     ]
-    assert (len(found.made), found.count) == (2, 4)
-    ps = [pair.acc.p for pair in (*found.made.values(), *found.eos.values())]
-    assert [pair.holm for pair in (*found.made.values(), *found.eos.values())] == holm(ps)
+    assert (len(comparisons.made), comparisons.count) == (2, 4)
+    ps = [pair.acc.p for pair in (*comparisons.made.values(), *comparisons.eos.values())]
+    assert [pair.holm for pair in (*comparisons.made.values(), *comparisons.eos.values())] == holm(
+        ps
+    )
 
 
 def test_policies_over_other_examples_are_refused():
     kept, other = summary("111", rule=BASE), summary("11", rule=BASE, eos="last")
-    found = compare([kept, other])
-    assert not found.eos
-    assert found.eos_refused[other.trial.key].startswith("1 examples, such as 002")
+    comparisons = compare([kept, other])
+    assert not comparisons.eos
+    assert comparisons.eos_refused[other.trial.key].startswith("1 examples, such as 002")
 
 
 def test_p_is_corrected_over_all_comparisons():

@@ -8,15 +8,15 @@ from unmask.lab.report.rule_parts import parts_of
 
 
 def test_a_rule_is_score_lam_and_selection():
-    found = parts_of("confidence | swd(5) | eb(0.1)")
-    assert (found.score, found.lam, found.selection) == ("confidence", 5, "eb(0.1)")
-    assert (found.kind, found.knob) == ("eb", "0.1")
-    assert found.base == "confidence | eb(0.1)"
+    parts = parts_of("confidence | swd(5) | eb(0.1)")
+    assert (parts.score, parts.lam, parts.selection) == ("confidence", 5, "eb(0.1)")
+    assert (parts.kind, parts.knob) == ("eb", "0.1")
+    assert parts.base == "confidence | eb(0.1)"
 
 
 def test_swd_of_zero_is_the_plain_rule():
-    found = parts_of("confidence | swd(0) | eb(0.1)")
-    assert (found.rule, found.lam) == ("confidence | eb(0.1)", 0)
+    parts = parts_of("confidence | swd(0) | eb(0.1)")
+    assert (parts.rule, parts.lam) == ("confidence | eb(0.1)", 0)
 
 
 @pytest.mark.parametrize(
@@ -34,10 +34,10 @@ def test_a_method_leaves_the_knob_open_and_nothing_else(rule, method):
 
 
 def test_the_baseline_keeps_credit_and_loses_swd():
-    found = parts_of("credit(0.65) | confidence | swd(5, kl=cur_prev) | threshold(0.9)")
-    assert found.base == "credit(0.65) | confidence | threshold(0.9)"
-    assert found.variant == "kl=cur_prev"
-    assert found.score == "credit(0.65) | confidence"
+    parts = parts_of("credit(0.65) | confidence | swd(5, kl=cur_prev) | threshold(0.9)")
+    assert parts.base == "credit(0.65) | confidence | threshold(0.9)"
+    assert parts.variant == "kl=cur_prev"
+    assert parts.score == "credit(0.65) | confidence"
 
 
 @pytest.mark.parametrize(
@@ -54,10 +54,10 @@ def test_history_aware_rules_share_a_table(rule, family):
 
 
 def test_a_rule_of_a_plug_in_that_is_not_here_stands_for_itself():
-    found = parts_of("confidence | theirs(3)")
-    assert found.rule == found.method == "confidence | theirs(3)"
-    assert found.lam == 0
-    assert "theirs" in found.problem
+    parts = parts_of("confidence | theirs(3)")
+    assert parts.rule == parts.method == "confidence | theirs(3)"
+    assert parts.lam == 0
+    assert "theirs" in parts.problem
 
 
 def test_the_literal_form_is_read_without_its_warning():
