@@ -25,9 +25,9 @@ def file(tmp_path):
 
 
 def worker(file):
-    found = Store(file)
-    found.sign_in({"torch": "2"})
-    return found
+    store = Store(file)
+    store.sign_in({"torch": "2"})
+    return store
 
 
 def test_what_is_committed_reaches_the_disk(file):

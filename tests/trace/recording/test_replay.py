@@ -85,11 +85,11 @@ def test_a_difference_names_the_step_and_the_positions():
         Trace.of(traced(model, prompt_request(model.spec, [1], 8, Settings(Rule.parse(t))))[0])
         for t in ("confidence | top(1)", "confidence | top(2)")
     ]
-    found = difference(*runs)
-    assert found is not None
-    assert (found.step, found.what) == (0, "decision")
-    assert set(found.where) == set(runs[1].moments[0].writes) - set(runs[0].moments[0].writes)
-    assert str(found) == f"step 1 writes other tokens: {found.where[0]}"
+    first = difference(*runs)
+    assert first is not None
+    assert (first.step, first.what) == (0, "decision")
+    assert set(first.where) == set(runs[1].moments[0].writes) - set(runs[0].moments[0].writes)
+    assert str(first) == f"step 1 writes other tokens: {first.where[0]}"
 
 
 def test_other_numbers_with_the_same_decisions_are_told_apart():
@@ -97,9 +97,9 @@ def test_other_numbers_with_the_same_decisions_are_told_apart():
     old = Trace.of(traced(model, request)[0])
     moments = list(old.moments)
     moments[1] = type(moments[1])(**{**vars(moments[1]), "digest": "0" * 16})
-    found = difference(old, type(old)(old.header, tuple(moments), old.words, old.end))
-    assert found is not None
-    assert str(found) == "from step 2 on the numbers differ in their last digits"
+    first = difference(old, type(old)(old.header, tuple(moments), old.words, old.end))
+    assert first is not None
+    assert str(first) == "from step 2 on the numbers differ in their last digits"
 
 
 def test_a_model_of_another_vocabulary_is_refused():
