@@ -48,7 +48,7 @@ class Service:
         self._watch.start()
 
     def stop(self, seconds: float = 5.0) -> bool:
-        """Stop decoding; rows that are left get no outcome. False if a step does not end in time."""
+        """Stop decoding; rows that are left get no outcome. False if a step goes on for longer."""
         self._stopped.set()
         self._prepare.shutdown(wait=False, cancel_futures=True)
         return self.engine.stop(seconds)
