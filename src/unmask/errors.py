@@ -37,7 +37,10 @@ class UnknownName(RuleError):  # noqa: N818  (reads as the sentence it prints)
 
 def shown(value: object, most: int = 200) -> str:
     """What was given, for a message: its repr, cut if it is very long."""
-    text = repr(value)
+    try:
+        text = repr(value)
+    except ValueError:
+        text = "a number with more digits than Python writes"
     return text if len(text) <= most else f"{text[:most]}... ({len(text)} characters)"
 
 
