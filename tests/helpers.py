@@ -38,8 +38,8 @@ def bits(*rows: list[int]) -> Tensor:
 
 def places(chosen: Tensor, row: int = 0) -> list[int]:
     """Where a row of a bool tensor is True."""
-    found: list[int] = chosen[row].nonzero()[:, 0].tolist()
-    return found
+    positions: list[int] = chosen[row].nonzero()[:, 0].tolist()
+    return positions
 
 
 def hand_view(confidence: list[float], **fields: Any) -> View:

@@ -29,9 +29,9 @@ def test_eval_decodes_grades_and_tells(store, capsys):
     assert "confidence|top(1)" in out
     assert "100.0" in out
     assert f"stored in {store}" in out
-    with Store(store, create=False) as found:
-        (trial,) = found.trials()
-        assert len(found.rows(trial)) == 3
+    with Store(store, create=False) as opened:
+        (trial,) = opened.trials()
+        assert len(opened.rows(trial)) == 3
 
 
 @pytest.mark.parametrize(("lam", "has_kl"), [(0, False), (5, True)])
@@ -41,14 +41,14 @@ def test_eval_ends_with_where_time_and_memory_went(store, capsys, lam, has_kl):
     lines = capsys.readouterr().out.splitlines()
     head = lines.index("averages per example:") + 1
     names = [name for name in lines[head].split("  ") if name]
-    found = dict(zip(map(str.strip, names), lines[head + 1].split(), strict=True))
+    cells = dict(zip(map(str.strip, names), lines[head + 1].split(), strict=True))
     model, decision, kl, total = (
-        float(found[name]) for name in ("model s", "decision s", "of it KL s", "total s")
+        float(cells[name]) for name in ("model s", "decision s", "of it KL s", "total s")
     )
     assert model + decision == pytest.approx(total, rel=0.02)
     assert (kl > 0) == has_kl
     assert kl < decision
-    assert 0 < float(found["memory GB, mean"]) <= float(found["peak"])
+    assert 0 < float(cells["memory GB, mean"]) <= float(cells["peak"])
     assert lines[head + 2].startswith("the run was not timed")
 
 
@@ -60,8 +60,8 @@ def test_a_sweep_from_a_file_goes_on_where_it_was(store, tmp_path, capsys):
     for limit in ("2", "4"):
         assert main(["sweep", str(file), "--limit", limit, "--store", str(store)]) == 0
     assert capsys.readouterr().out.count("confidence|top(4)") == 2
-    with Store(store) as found:
-        assert [len(found.rows(trial)) for trial in found.trials()] == [4, 4]
+    with Store(store) as opened:
+        assert [len(opened.rows(trial)) for trial in opened.trials()] == [4, 4]
 
 
 def test_a_dry_run_says_the_cost_and_runs_nothing(store, capsys):

@@ -84,15 +84,15 @@ def rules_of(page):
 
 def shape(rule):
     """A rule without its numbers: the names of its parts, and the words among their knobs."""
-    found = []
+    shapes = []
     for part in rule.parts:
         kind = kind_of(part)
         knobs = (
             dict(part.knobs) if isinstance(part, Bound) else vars(part) if kind.arguments else {}
         )
         words = {name: knobs[name] for name in knobs if isinstance(knobs[name], str | bool)}
-        found.append((kind.name, *sorted(words.items())))
-    return tuple(found)
+        shapes.append((kind.name, *sorted(words.items())))
+    return tuple(shapes)
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -88,6 +88,20 @@ def test_braces_may_hold_whole_parts():
     ]
 
 
+def test_a_comma_in_the_parentheses_of_a_choice_does_not_end_it():
+    rules = expand("margin | {swd(0), swd(5, start=single)} | top({1,2})")
+    assert rules == [
+        "margin | swd(0) | top(1)",
+        "margin | swd(0) | top(2)",
+        "margin | swd(5, start=single) | top(1)",
+        "margin | swd(5, start=single) | top(2)",
+    ]
+
+
+def test_a_zero_byte_beside_braces_is_not_read_as_a_place_for_choices():
+    assert expand("top\0({1,2})") == ["top\0(1)", "top\0(2)"]
+
+
 def test_a_rule_without_braces_expands_to_itself():
     assert Rule.expand("confidence | top(1)") == [Rule.parse("confidence | top(1)")]
 

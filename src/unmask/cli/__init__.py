@@ -57,7 +57,7 @@ def parser() -> argparse.ArgumentParser:
         epilog="'unmask COMMAND --help' lists the options of a command.",
     )
     top.add_argument("--version", action="version", version=f"unmask {__version__}")
-    commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    commands = top.add_subparsers(dest="command", metavar="COMMAND")
     for name in COMMANDS:
         import_module(f"unmask.cli.{name.replace('-', '_')}").add(commands)
     return top
@@ -65,7 +65,10 @@ def parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns 0, 1 if a check failed, or 2 for wrong arguments."""
-    arguments = parser().parse_args(argv)
+    top = parser()
+    arguments = top.parse_args(argv)
+    if arguments.command is None:  # after unknown options, which may be a mistyped --version
+        top.error("a COMMAND is missing")
     warnings.showwarning = _show_warning
     if isinstance(sys.stdout, TextIOWrapper):  # "?" for characters that a terminal cannot show
         sys.stdout.reconfigure(errors="replace")

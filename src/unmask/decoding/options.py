@@ -14,7 +14,7 @@ from functools import cached_property
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from unmask.errors import RequestError, UnknownName, did_you_mean
+from unmask.errors import RequestError, UnknownName, did_you_mean, shown
 from unmask.models.words import CACHES, DTYPES
 from unmask.rules.recipes import DEFAULT_RULE, RECIPES
 
@@ -57,9 +57,14 @@ class Option:
     def check(self, name: str, value: Any) -> Any:
         """The value, if the option takes it."""
         if not self._takes(value):
-            hint = did_you_mean(str(value), self.words)
-            raise RequestError(f"{name} must be {self.allowed}, got {value!r}{hint}")
+            hint = did_you_mean(str(value)[:100], self.words)
+            raise RequestError(f"{name} must be {self._limit(value)}, got {shown(value)}{hint}")
         return value
+
+    def _limit(self, value: Any) -> str:
+        """What a wrong value should be: a number that is too large is told the upper limit."""
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        return f"at most {self.most}" if number and value > self.most else self.allowed
 
     def parse(self, name: str, text: str) -> Any:
         """The value that a text stands for, as on a command line."""

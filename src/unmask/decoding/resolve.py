@@ -14,6 +14,7 @@ A block of a recipe or preset that is not shorter than the answer is the full wi
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 from unmask.decoding.lengths import Growth
 from unmask.decoding.options import SAMPLING, DecodingOptions
@@ -21,6 +22,7 @@ from unmask.decoding.request import Settings
 from unmask.decoding.sampling import Sampling
 from unmask.errors import RequestError
 from unmask.models.denoiser import ModelSpec
+from unmask.rules.spelling import for_file
 
 USUAL = DecodingOptions(length=256)
 MORE = 8  # times the usual length is the most of an answer whose length is left to the model
@@ -39,6 +41,21 @@ class Resolved:
     def block(self) -> int | None:
         """Positions per block; None is the full window."""
         return self.spec.block or self.settings.block
+
+    def record(self) -> dict[str, Any]:
+        """Every resolved option by its name, for JSON; the rule as files hold it."""
+        settings = self.settings
+        return {
+            "rule": for_file(settings.rule),
+            "length": self.length,
+            "block": self.block,
+            "eos": settings.eos,
+            "steps": settings.steps,
+            "history": settings.history,
+            **vars(settings.sampling),
+            "seed": self.seed,
+            **({} if settings.growth is None else {"longest": settings.growth.most}),
+        }
 
 
 def resolve(

@@ -8,7 +8,9 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from unmask.errors import ModelError
+from unmask.errors import ModelError, shown
+
+MOST_BLOCK = 1 << 12  # positions; a canvas is filled up to whole blocks, and attention is square
 
 
 @dataclass(frozen=True)
@@ -34,9 +36,14 @@ class ModelSpec:
         for token in (self.mask_id, *own, *self.stop_ids):
             if not 0 <= token < self.vocab_size:
                 raise ModelError(
-                    f"{self.name}: special token {token} lies outside the vocabulary "
+                    f"{self.name}: special token {shown(token)} lies outside the vocabulary "
                     f"0..{self.vocab_size - 1}"
                 )
+        if self.block is not None and not 1 <= self.block <= MOST_BLOCK:
+            raise ModelError(
+                f"{self.name}: the block of block-causal attention must be from 1 to {MOST_BLOCK}, "
+                f"got {shown(self.block)}"
+            )
 
 
 @dataclass(frozen=True)

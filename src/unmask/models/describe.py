@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 
 from unmask import embedded
-from unmask.errors import ModelError
+from unmask.errors import ModelError, shown
 from unmask.models.architecture import Architecture
 from unmask.models.checkpoint import KEPT_IN_FLOAT32, Checkpoint, open_file, read_json
 from unmask.models.config import Config
@@ -80,8 +80,8 @@ def describe(folder: Path, mask_id: int | None = None, block: int | None = None)
     mask, mask_from = _mask(config, family, tokenizer, mask_id)
     if not 0 <= mask < arch.vocab_size:
         raise ModelError(
-            f"{folder}: mask token {mask} lies outside the vocabulary 0..{arch.vocab_size - 1}; "
-            "give the right one as mask_id"
+            f"{folder}: mask token {shown(mask)} lies outside the vocabulary "
+            f"0..{arch.vocab_size - 1}; give the right one as mask_id"
         )
     ends = _ends(folder, config, family, tokenizer)
     name = embedded.NAME if folder == embedded.FOLDER else folder.resolve().name

@@ -14,6 +14,7 @@ from tokenizers.models import BPE
 
 from unmask.errors import ModelError, RequestError
 from unmask.models.checkpoint import read_json
+from unmask.models.quoting import Quotes
 
 if TYPE_CHECKING:
     from unmask.models.chat_template import ChatTemplate
@@ -164,9 +165,15 @@ class Tokenizer:
         words = {"messages": list(messages), "add_generation_prompt": add_generation_prompt}
         return self._compiled.render(**words, **self.roles)
 
-    def encode_chat(self, messages: Sequence[Message]) -> list[int]:
-        """A chat as token ids, up to the point where the answer begins."""
-        return self.encode(self.render(messages))
+    def encode_chat(self, messages: Sequence[Message], control_tokens: bool = False) -> list[int]:
+        """A chat as token ids, up to the point where the answer begins.
+
+        Control tokens in the messages, such as `<|eot_id|>`, are text, unless `control_tokens`
+        lets them be tokens. Those of the chat template are always tokens.
+        """
+        quotes = Quotes()
+        chat = messages if control_tokens else quotes.hide(self, messages)
+        return quotes.encode(self, self.render(chat))
 
     @cached_property
     def _compiled(self) -> ChatTemplate:

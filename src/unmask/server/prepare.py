@@ -10,7 +10,6 @@ from unmask.decoding.options import DecodingOptions
 from unmask.decoding.request import Request
 from unmask.decoding.resolve import Resolved
 from unmask.errors import RequestError, UnmaskError
-from unmask.rules.spelling import for_file
 from unmask.server.errors import ApiError, wrong_request
 from unmask.server.limits import RequestLimits, check_rule
 from unmask.server.schema import LENGTHS, REQUEST_OPTIONS, ChatRequest, CompletionRequest
@@ -38,17 +37,10 @@ class PreparedRequest:
 
     def record(self) -> dict[str, Any]:
         """The settings that are used, for the response."""
-        settings, first = self.resolved.settings, self.requests[0]
+        first = self.requests[0]
         return {
-            "rule": for_file(settings.rule),
-            "length": first.length if settings.growth is None else "auto",
-            **({} if settings.growth is None else {"longest": settings.growth.most}),
-            "block": self.resolved.block,
-            "eos": settings.eos,
-            "steps": settings.steps,
-            "history": settings.history,
-            **vars(settings.sampling),
-            "seed": first.seed,
+            **self.resolved.record(),
+            "length": "auto" if self.resolved.settings.growth else first.length,
             "infill": first.length is None,
             "warnings": list(self.warnings),
         }

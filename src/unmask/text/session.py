@@ -22,6 +22,7 @@ from unmask.decoding.request import Request
 from unmask.decoding.resolve import MORE, USUAL, Resolved, resolve
 from unmask.decoding.results import Step
 from unmask.errors import RequestError
+from unmask.kernels import backend
 from unmask.models.caches import POLICIES, Cached, check_cache
 from unmask.models.denoiser import Denoiser
 from unmask.models.describe import Description, describe
@@ -32,7 +33,7 @@ from unmask.models.tokenizer import Message, Tokenizer
 from unmask.models.transformers_model import wrap
 from unmask.models.wrappers.guided import Guided, check_scale
 from unmask.rules.fingerprint import sources_of
-from unmask.rules.spelling import for_file, for_key
+from unmask.rules.spelling import for_key
 from unmask.text.answers import Answer, decode_requests
 from unmask.text.clock import Seconds, timed_steps
 from unmask.text.doubts import doubts, too_long
@@ -344,35 +345,27 @@ class Session:
     ) -> Tracer:
         """Writes the steps of a request, with all that a replay needs."""
         source = {**asdict(self.source(options)), "weights": self.weights}
+        source["kernel"] = backend(torch.device(self.device).type)
         return Tracer(stream, self.spec, request, self.tokenizer, source)
 
     def settings_record(self, form: PromptFormat) -> dict[str, Any]:
         """Everything that an answer depends on, for JSON, and its fingerprint `sha`."""
         resolved, options = self.resolve(infill=form.infill), self.options
-        settings = resolved.settings
+        rule = resolved.settings.rule
         record = {
             "model": self.name,
             "mask_id": self.spec.mask_id,
             "dtype": self.dtype,
             "cache": options.cache or "none",
             "guidance": options.guidance,
-            "rule": for_file(settings.rule),
-            "length": resolved.length,
-            "block": resolved.block,
-            "eos": settings.eos,
-            "steps": settings.steps,
-            "history": settings.history,
-            **vars(settings.sampling),
-            "seed": resolved.seed,
+            **resolved.record(),
             "chat": form.in_chat(form.infill),
             "system": form.system,
             "infill": form.infill,
         }
-        if settings.growth is not None:
-            record["longest"] = settings.growth.most
-        if parts := sources_of(settings.rule):
+        if parts := sources_of(rule):
             record["parts"] = parts
-        return {**record, "sha": sha_of({**record, "rule": for_key(str(settings.rule))})}
+        return {**record, "sha": sha_of({**record, "rule": for_key(str(rule))})}
 
 
 def _sized(options: DecodingOptions, checkpoint: Description | None) -> DecodingOptions:

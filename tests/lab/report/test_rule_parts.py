@@ -8,15 +8,15 @@ from unmask.lab.report.rule_parts import parts_of
 
 
 def test_a_rule_is_score_lam_and_selection():
-    found = parts_of("confidence | swd(5) | eb(0.1)")
-    assert (found.score, found.lam, found.selection) == ("confidence", 5, "eb(0.1)")
-    assert (found.kind, found.knob) == ("eb", "0.1")
-    assert found.base == "confidence | eb(0.1)"
+    parts = parts_of("confidence | swd(5) | eb(0.1)")
+    assert (parts.score, parts.lam, parts.selection) == ("confidence", 5, "eb(0.1)")
+    assert (parts.kind, parts.knob) == ("eb", "0.1")
+    assert parts.base == "confidence | eb(0.1)"
 
 
 def test_swd_of_zero_is_the_plain_rule():
-    found = parts_of("confidence | swd(0) | eb(0.1)")
-    assert (found.rule, found.lam) == ("confidence | eb(0.1)", 0)
+    parts = parts_of("confidence | swd(0) | eb(0.1)")
+    assert (parts.rule, parts.lam) == ("confidence | eb(0.1)", 0)
 
 
 @pytest.mark.parametrize(
@@ -34,10 +34,10 @@ def test_a_method_leaves_the_knob_open_and_nothing_else(rule, method):
 
 
 def test_the_baseline_keeps_credit_and_loses_swd():
-    found = parts_of("credit(0.65) | confidence | swd(5, kl=cur_prev) | threshold(0.9)")
-    assert found.base == "credit(0.65) | confidence | threshold(0.9)"
-    assert found.variant == "kl=cur_prev"
-    assert found.score == "credit(0.65) | confidence"
+    parts = parts_of("credit(0.65) | confidence | swd(5, kl=cur_prev) | threshold(0.9)")
+    assert parts.base == "credit(0.65) | confidence | threshold(0.9)"
+    assert parts.variant == "kl=cur_prev"
+    assert parts.score == "credit(0.65) | confidence"
 
 
 @pytest.mark.parametrize(
@@ -54,10 +54,10 @@ def test_history_aware_rules_share_a_table(rule, family):
 
 
 def test_a_rule_of_a_plug_in_that_is_not_here_is_read_from_its_text():
-    found = parts_of("confidence | theirs(3)")
-    assert (found.rule, found.method) == ("confidence | theirs(3)", "confidence | theirs(·)")
-    assert (found.score, found.kind, found.knob, found.lam) == ("confidence", "theirs", "3", 0)
-    assert "theirs" in found.problem
+    parts = parts_of("confidence | theirs(3)")
+    assert (parts.rule, parts.method) == ("confidence | theirs(3)", "confidence | theirs(·)")
+    assert (parts.score, parts.kind, parts.knob, parts.lam) == ("confidence", "theirs", "3", 0)
+    assert "theirs" in parts.problem
 
 
 @pytest.mark.parametrize(
@@ -70,8 +70,8 @@ def test_a_rule_of_a_plug_in_that_is_not_here_is_read_from_its_text():
     ],
 )  # fmt: skip
 def test_the_place_of_an_unknown_part_tells_its_stage(rule, score, selection):
-    found = parts_of(rule)
-    assert (found.score, found.selection) == (score, selection)
+    parts = parts_of(rule)
+    assert (parts.score, parts.selection) == (score, selection)
 
 
 def test_every_number_of_a_rule_but_lam_is_a_knob():

@@ -75,8 +75,8 @@ def test_the_head_line_is_what_the_run_did(text):
         if len(went) == 1:
             assert head.endswith("as the only commitment of that step.")
         else:
-            found = re.search(r"as the (\d+)\w\w of (\d+) commitments", head)
-            assert [int(n) for n in found.groups()] == [went.index(position) + 1, len(went)]
+            match = re.search(r"as the (\d+)\w\w of (\d+) commitments", head)
+            assert [int(n) for n in match.groups()] == [went.index(position) + 1, len(went)]
 
 
 @pytest.mark.parametrize("text", RULES)
@@ -84,9 +84,9 @@ def test_who_was_ahead_is_who_was_ahead(text):
     trace, steps = run(text, 2)
     for position in written(trace):
         for told in tell_position(trace, position).after:
-            found = re.match(r"At step (\d+), it was (\d+)\w\w of (\d+) by score", told)
-            if found:
-                number, rank, count = (int(n) for n in found.groups())
+            match = re.match(r"At step (\d+), it was (\d+)\w\w of (\d+) by score", told)
+            if match:
+                number, rank, count = (int(n) for n in match.groups())
                 order = queue(steps[number - 1])
                 assert (rank, count) == (order.index(position) + 1, len(order))
                 names = re.findall(r"(\d+) '", told)
@@ -118,8 +118,8 @@ def test_what_lam_0_would_have_done_is_what_it_does(text):
         told = " ".join(tell_position(trace, position).after)
         held = [i + 1 for i in range(len(steps)) if position in there[i] - here[i]]
         brought = [i + 1 for i in range(len(steps)) if position in here[i] - there[i]]
-        found = re.search(r"Without SWD it would have been committed at step (\d+)", told)
-        assert (int(found[1]) if found else None) == (held[0] if held else None)
+        match = re.search(r"Without SWD it would have been committed at step (\d+)", told)
+        assert (int(match[1]) if match else None) == (held[0] if held else None)
         assert ("SWD changed nothing" in told) == (
             not held and not brought and bool(Timeline(trace, position).looks)
         )

@@ -165,5 +165,5 @@ def _toml(text: str, file: str) -> dict[str, Any]:
     try:
         table: dict[str, Any] = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # also numbers and lists beyond Python's limits
-        raise LabError(f"{file} is no TOML: {error}") from None
+        raise LabError(f"{file} is not valid TOML: {error}") from None
     return table

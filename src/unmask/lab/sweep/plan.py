@@ -98,7 +98,7 @@ def plan(settings: Iterable[Setting], data: Path | None, timing: str = "") -> li
         work = work_of(setting, sessions.of(setting), examples[setting.task], timing)
         works.setdefault(work.trial.key, work)
     if not works:
-        raise LabError("the sweep holds no setting")
+        raise LabError("the sweep has no settings")
     for work in works.values():
         work.request(work.asks[0])  # wrong settings fail here, before anything is loaded
     return list(works.values())
@@ -128,7 +128,7 @@ class Sessions:
 
 
 def wanted_of(works: Iterable[Work]) -> Wanted:
-    """What another process has to be told to plan the same."""
+    """What another process needs in order to plan the same."""
     return {work.setting: tuple(work.by_name) for work in works}
 
 
@@ -166,30 +166,22 @@ def trial_of(
     timing: str = "",
 ) -> Trial:
     """The trial of a setting, with the fingerprint of its weights."""
-    options, settings, bench = setting.options, resolved.settings, benchmark(setting.task)
+    options, bench = setting.options, benchmark(setting.task)
+    decoding = resolved.record()
+    decoding["rule"] = str(resolved.settings.rule)
+    decoding["tempered"] = decoding["tempered"] or None  # keys leave out what is not set
     return Trial(
         model=setting.model,
         weights=weights,
         task=bench.name,
         version=bench.version,
         preset=preset.name,
-        rule=str(settings.rule),
-        length=resolved.length,
-        block=resolved.block,
-        eos=settings.eos,
-        steps=settings.steps,
-        history=settings.history,
-        temperature=settings.sampling.temperature,
-        top_p=settings.sampling.top_p,
-        top_k=settings.sampling.top_k,
-        tempered=settings.sampling.tempered or None,
-        seed=resolved.seed,
+        **decoding,
         cache=options.cache or "none",
         guidance=options.guidance,
         dtype=dtype,
         mask_id=options.mask_id,
-        longest=None if settings.growth is None else settings.growth.most,
-        parts=sources_of(settings.rule),
+        parts=sources_of(resolved.settings.rule),
         timing=timing,
     )
 

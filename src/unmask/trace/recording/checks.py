@@ -84,7 +84,7 @@ def _check_model(model: dict[str, Any]) -> None:
             whole(value, f"{name} of the model", numbers[name])
         elif name == "guidance" and value is not None:
             require(isinstance(value, int | float), "the guidance of the model is not a number")
-        elif name in ("path", "device", "dtype", "cache"):
+        elif name in ("path", "device", "dtype", "cache", "kernel"):
             right = isinstance(value, str) or (name == "dtype" and value is None)
             require(right and "\0" not in str(value), f"{name} of the model is not a text")
 
@@ -165,7 +165,8 @@ class CanvasMasks:
         """Take one step: candidates are masks, only candidates are committed."""
         require(bool(self.masked[candidates].all()), "a candidate is not a mask")
         places = list(committed)
-        require(bool(np.isin(places, candidates).all()), "what was committed is no candidate")
+        known = bool(np.isin(places, candidates).all())
+        require(known, "a committed position is not a candidate")
         self.masked[places] = False
         self.masked[list(revoked)] = True
         self.masked[list(filled)] = False
@@ -188,5 +189,5 @@ def gauge_of(record: dict[str, Any]) -> dict[str, float | None]:
     """The numbers of the selection."""
     gauge: dict[str, float | None] = record.get("gauge", {})
     numbers = all(value is None or isinstance(value, int | float) for value in gauge.values())
-    require(numbers and len(gauge) <= 64, "the gauge holds no numbers")
+    require(numbers and len(gauge) <= 64, "the gauge holds a value that is not a number")
     return gauge

@@ -146,6 +146,12 @@ class Trace:
         return ModelSpec(**{**values, "stop_ids": tuple(values["stop_ids"])})
 
     @property
+    def kernel(self) -> str:
+        """The kernel that computed the numbers; empty in a trace that does not name it."""
+        name: str = self.header["model"].get("kernel", "")
+        return name
+
+    @property
     def canvas(self) -> Array:
         """The token ids before the first step: [L]."""
         return np.array(self.header["canvas"], dtype=np.int64)
@@ -243,7 +249,7 @@ def _moment(record: dict[str, Any], masks: CanvasMasks) -> Moment:
     start, stop = masks.window(record)
     candidates = flags(record["candidates"], stop - start)
     count = whole(record["count"], "a count", stop - start)
-    require(count == int(candidates.sum()), "a count is not that of its candidates")
+    require(count == int(candidates.sum()), "a count differs from the number of candidates")
     columns = unpack(record["columns"], raw(record["cells"]), count)
     columns["minus_entropy"] = -columns["entropy"]
     for name, other in record["same"].items():
@@ -251,7 +257,7 @@ def _moment(record: dict[str, Any], masks: CanvasMasks) -> Moment:
     ready = flags(record["ready"], stop - start) if "ready" in record else candidates
     committed = masks.written(record["committed"], "committed")
     filled = masks.written(record.get("filled", ()), "filled")
-    require(masks.fills or not filled, "its EOS policy fills nothing")
+    require(masks.fills or not filled, "its EOS policy never fills positions, but a step does")
     revoked = masks.places(record.get("revoked", ()), "revoked")
     positions = start + candidates.nonzero()[0]
     masks.take(positions, committed, revoked, filled)

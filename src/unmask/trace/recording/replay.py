@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from io import BytesIO
 from typing import Any
@@ -14,6 +15,7 @@ from unmask.decoding.loop import Batch
 from unmask.decoding.request import Request, Settings, infill_request
 from unmask.decoding.results import Step
 from unmask.decoding.state import State
+from unmask.kernels import MODULES, backend, missing, use
 from unmask.models.denoiser import Denoiser
 from unmask.models.tokenizer import Tokenizer
 from unmask.rules.rule import Decision, Rule
@@ -36,7 +38,7 @@ class Difference:
         if self.what == "numbers":
             return f"from step {self.step + 1} on the numbers differ in their last digits"
         places = ", ".join(map(str, self.where)) or "the number of steps"
-        return f"step {self.step + 1} writes otherwise: {places}"
+        return f"step {self.step + 1} writes other tokens: {places}"
 
 
 def replay(trace: Trace, model: Denoiser, tokenizer: Tokenizer | None = None) -> bytes:
@@ -105,9 +107,17 @@ def _traced(
     origin: dict[str, Any] | None,
 ) -> bytes:
     out = BytesIO()
-    tracer = Tracer(out, model.spec, request, tokenizer, trace.header["model"], origin)
-    tracer.watch(_steps(model, request, script))
+    with _kernel_of(trace):
+        source = {**trace.header["model"], "kernel": backend(model.device.type)}
+        tracer = Tracer(out, model.spec, request, tokenizer, source, origin)
+        tracer.watch(_steps(model, request, script))
     return out.getvalue()
+
+
+def _kernel_of(trace: Trace) -> AbstractContextManager[None]:
+    """Use the kernel of the trace, because another one rounds differently; if it can be used."""
+    name = trace.kernel
+    return use(name) if name in MODULES and missing(name) is None else nullcontext()
 
 
 def _steps(model: Denoiser, request: Request, script: Sequence[Moment]) -> Iterator[Step]:

@@ -15,6 +15,7 @@ from unmask.decoding.loop import decode_steps
 from unmask.decoding.request import Request
 from unmask.decoding.results import Result, Step
 from unmask.errors import RequestError
+from unmask.kernels import backend
 from unmask.models.denoiser import Denoiser, ModelSpec
 from unmask.models.tokenizer import Tokenizer
 from unmask.rules.fingerprint import origins_of
@@ -35,7 +36,8 @@ def record(
     model: Denoiser, request: Request, stream: BinaryIO, tokenizer: Tokenizer | None = None
 ) -> Result:
     """Decode a request and write its trace to a stream; the caller closes the stream."""
-    tracer = Tracer(stream, model.spec, request, tokenizer)
+    kernel = {"kernel": backend(model.device.type)}
+    tracer = Tracer(stream, model.spec, request, tokenizer, kernel)
     return tracer.watch(decode_steps(model, [request], keep_logits=True))
 
 
@@ -48,6 +50,7 @@ class Tracer:
     Args:
         tokenizer: gives the texts of the tokens; without one the trace has only their ids.
         model: how to load the model again for `unmask replay`: path, dtype, cache...
+            and the kernel that computes its statistics.
         branch: the run that the first steps repeat, if this run is a branch.
     """
 
