@@ -1,5 +1,6 @@
 """The command line as a person meets it: fast help, one-line errors, honest exit codes."""
 
+import argparse
 import json
 import subprocess
 import sys
@@ -249,3 +250,12 @@ def test_a_very_long_rule_is_not_repeated_whole(rule, capsys):
     error = capsys.readouterr().err
     assert error.count("\n") == 1
     assert len(error) < 2000
+
+
+def test_ctrl_c_while_the_command_line_is_read_is_one_line(monkeypatch, capsys):
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(argparse.ArgumentParser, "parse_args", interrupted)
+    assert main(["run", "hi"]) == 130
+    assert capsys.readouterr().err == "unmask: interrupted\n"

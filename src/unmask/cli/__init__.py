@@ -65,10 +65,22 @@ def parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns 0, 1 if a check failed, or 2 for wrong arguments."""
+    try:
+        return _run(_read(argv))
+    except KeyboardInterrupt:  # before the command began
+        print("unmask: interrupted", file=sys.stderr)
+        return 130
+
+
+def _read(argv: Sequence[str] | None) -> argparse.Namespace:
     top = parser()
     arguments = top.parse_args(argv)
     if arguments.command is None:  # after unknown options, which may be a mistyped --version
         top.error("a COMMAND is missing")
+    return arguments
+
+
+def _run(arguments: argparse.Namespace) -> int:
     warnings.showwarning = _show_warning
     if isinstance(sys.stdout, TextIOWrapper):  # "?" for characters that a terminal cannot show
         sys.stdout.reconfigure(errors="replace")
