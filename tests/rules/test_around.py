@@ -49,7 +49,7 @@ def test_only_narrows_who_must_wait_for_a_history():
     view = random_view(3)
     view = replace(view, seen=torch.zeros_like(view.seen))
     rule = Rule.parse("confidence | swd(5, start=single) | only(ends) | eb(0.1)")
-    ready = rule.ready(view, random_scores(3))
+    ready = rule.selectable(view, random_scores(3)).masked
     others = view.masked & ~view.ends
     assert torch.equal(ready & others, others)
     assert ((ready & view.ends).sum(-1) <= 1).all()

@@ -72,7 +72,7 @@ def test_the_check_fails_for_a_wrong_bound(monkeypatch):
 
 
 def test_the_command_tells_of_it_and_fails_with_it(monkeypatch, capsys):
-    arguments = argparse.Namespace(cases=40, seed=0, json=True)
+    arguments = argparse.Namespace(cases=40, seed="0", json=True, model=None, task=None)
     assert command.run(arguments) == 0
     told = json.loads(capsys.readouterr().out)["free_slot"]
     assert told["exceeds"] == free_slot.check_free_slot(40).exceeds

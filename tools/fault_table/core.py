@@ -197,8 +197,8 @@ TEXT = (
     Fault(
         "revocable-is-settled",
         "text/settled.py",
-        "min(self.last, window) if self.revokes else self.last",
-        "self.last",
+        "min(whole, window) if self.revokes else whole",
+        "whole",
         ("tests/server",),
     ),
     Fault(

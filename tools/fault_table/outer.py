@@ -78,7 +78,7 @@ LAB = (
     Fault(
         "seconds-of-another-run",
         "lab/sweep/plan.py",
-        'timing=timing if setting.timed else "",',
+        "timing=timing,",
         'timing="",',
     ),
     Fault(

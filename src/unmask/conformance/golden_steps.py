@@ -61,8 +61,8 @@ def golden_steps(row: dict[str, Any], plan: CasePlan) -> list[CanvasChange]:
     useful, current = [], 0
     for step in steps:
         complete = not any((i - begin) // width == current for i in masked)
-        if complete and masked:
-            current = (min(masked) - begin) // width
+        if complete and step.written:
+            current = (min(step.written) - begin) // width
         if step or not complete:
             useful.append(step)
         masked = (masked - set(step.written)) | step.remasked

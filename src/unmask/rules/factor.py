@@ -37,6 +37,7 @@ class Factor:
     f: float = 1.0
     last: Literal["fair", "take", "drop"] = "fair"
 
+    grid = "{0.25,0.5,1,1.5,2}"
     needs = Needs()
 
     def __post_init__(self) -> None:

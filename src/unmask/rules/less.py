@@ -55,6 +55,7 @@ class _Persistent:
     def __post_init__(self) -> None:
         require(self.drift >= 0, f"less: drift must be >= 0, got {self.drift}")
         require_whole("less: persist", self.persist, 1)
+        require(self.persist <= 64, f"less: persist must be at most 64, got {self.persist}")
         require_whole("less: steps", self.steps, 0)
 
     @property
@@ -119,6 +120,7 @@ class Less(_Persistent):
     code leaves masks if it has fewer steps than tokens; here none is left.
     """
 
+    grid = "{0.45,0.6,0.75,0.9}"
     needs = Needs(top=TOP)
 
     def describe(self) -> str:
@@ -157,6 +159,7 @@ class LessDream(_Persistent):
     eos_drift: float = 0.5
     stop: bool = True
 
+    grid = "{0.45,0.6,0.75,0.9}"
     needs = Needs(top=TOP, ends=True)
     adaptive = False  # the order is from left to right
 

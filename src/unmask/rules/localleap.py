@@ -35,6 +35,7 @@ class LocalLeap:
     low: float = 0.75
     r: int = 4
 
+    grid = "{0.75,0.8,0.9,0.95}"
     needs = Needs()
 
     def __post_init__(self) -> None:

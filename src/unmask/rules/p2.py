@@ -27,6 +27,7 @@ class PathPlan:
     steps: int = 256
     eta: float = 1.0
 
+    grid = "{8,16,32,64,128,256}"
     adaptive = False
     needs = Needs(support=True)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, is_dataclass
 from functools import cache, cached_property
 from importlib import import_module
 from importlib.metadata import entry_points
-from math import isnan
+from math import inf, isnan
 from operator import attrgetter
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints, overload
 
@@ -48,6 +48,7 @@ BUILT_IN = (
 )
 STAGES = tuple(STAGE_NAMES)
 
+MOST = 1e18  # of a knob: whole numbers and float32 reach it
 MISSING = inspect.Parameter.empty  # the default of a knob that must be given
 T = TypeVar("T", bound=Callable[..., Any])
 _STEP_INPUTS = {"view", "scores", "chosen"}  # arguments of a step; the others are knobs
@@ -114,6 +115,13 @@ class Kind:
                 raise RuleError(f"{self.name}: {argument.name} must be given: {self.usage}")
             if isinstance(value := knobs.get(argument.name), float) and isnan(value):
                 raise RuleError(f"{self.name}: {argument.name} must be a number, got nan")
+        made = self._made(knobs)  # the part's own checks come first
+        for name, value in knobs.items():
+            if isinstance(value, int | float) and MOST < abs(value) < inf:
+                raise RuleError(f"{self.name}: {name} must be at most {MOST:g}, got {value:g}")
+        return made
+
+    def _made(self, knobs: dict[str, Any]) -> Any:
         if is_dataclass(self.target):
             return self.target(**knobs)
         if not self.arguments:

@@ -31,6 +31,7 @@ class Saber:
 
     n: int = 2
 
+    grid = "{1,2,3,4}"
     needs = Needs(earlier=True)
     memory = (LEVEL,)
 

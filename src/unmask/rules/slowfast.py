@@ -43,6 +43,7 @@ class SlowFast:
     window: int = 2
     std: float = 1.0
 
+    grid = "{0.6,0.7,0.8,0.9}"
     needs = Needs()
     sight = SIGHT.name
 

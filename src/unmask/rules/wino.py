@@ -28,6 +28,7 @@ class WideIn:
 
     tau: float = 0.6
 
+    grid = "{0.5,0.6,0.7,0.8,0.9}"
     needs = Needs()
 
     def __post_init__(self) -> None:

@@ -48,6 +48,10 @@ def test_a_branch_keeps_the_first_steps_and_fills_every_mask(text):
     model, request = anything("margin | threshold(0.4) | revoke(0.2)", 8)
     trace = Trace.of(traced(model, request)[0])
     step = len(trace.moments) // 2
+    if Rule.parse(text).window is not None:
+        with pytest.raises(TraceError, match="decides where its blocks end"):
+            branch(trace, model, step, Rule.parse(text))
+        return
     other = Trace.of(branch(trace, model, step, Rule.parse(text)))
     for old, new in zip(trace.moments[:step], other.moments[:step], strict=True):
         assert (old.writes, old.revoked) == (new.writes, new.revoked)
