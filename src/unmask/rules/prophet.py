@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from unmask.errors import require_whole
+from unmask.errors import require, require_whole
 from unmask.rules.registry import register, show
 from unmask.rules.schedules import steps_per_window
 from unmask.rules.view import Needs, Scores, View
@@ -34,6 +34,7 @@ class Prophet:
         require_whole("prophet: answer", self.answer, 0)
         require_whole("prophet: steps", self.steps, 1)
         require_whole("prophet: length", self.length, 1)
+        require(self.length <= 4096, f"prophet: length must be at most 4096, got {self.length}")
 
     @property
     def needs(self) -> Needs:

@@ -50,6 +50,7 @@ class SlowFast:
     def __post_init__(self) -> None:
         require_whole("slowfast: rounds", self.rounds, 1)
         require_whole("slowfast: window", self.window, 1)
+        require(self.window <= 1024, f"slowfast: window must be at most 1024, got {self.window}")
         require(self.std >= 0, f"slowfast: std must be >= 0, got {self.std}")
 
     @property
