@@ -13,6 +13,7 @@ import torch
 
 from tests.helpers import rule_texts
 from tests.trace.runs import anything, traced
+from unmask.rules.rule import Rule
 from unmask.rules.select import best_first
 from unmask.text.terminal import Painter
 from unmask.trace import Trace
@@ -109,6 +110,8 @@ def test_whoever_is_said_to_have_gone_first_did(text):
 
 @pytest.mark.parametrize("text", [text for text in RULES if "swd" in text])
 def test_what_lam_0_would_have_done_is_what_it_does(text):
+    if Rule.parse(text).rewrites:  # a position that is written twice has no single step
+        return
     trace, steps = run(text, 4)
     plain = without_swd(trace.rule)
     assert plain is not None
