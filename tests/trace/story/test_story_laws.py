@@ -108,10 +108,12 @@ def test_whoever_is_said_to_have_gone_first_did(text):
             assert position not in placed(step.decision.chosen, step)
 
 
-@pytest.mark.parametrize("text", [text for text in RULES if "swd" in text])
+# Rules that rewrite tokens are left out: a position that is written twice has no single step.
+WRITTEN_ONCE = [text for text in RULES if "swd" in text and not Rule.parse(text).rewrites]
+
+
+@pytest.mark.parametrize("text", WRITTEN_ONCE)
 def test_what_lam_0_would_have_done_is_what_it_does(text):
-    if Rule.parse(text).rewrites:  # a position that is written twice has no single step
-        return
     trace, steps = run(text, 4)
     plain = without_swd(trace.rule)
     assert plain is not None
