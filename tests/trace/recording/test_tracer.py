@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from tests.helpers import MASK, VOCABULARY, random_lookup, rule_texts
+from tests.helpers import MASK, VOCABULARY, part_texts, random_lookup
 from tests.trace.runs import anything, traced
 from unmask import Batch, Rule, Settings, decode_steps, load, prompt_request
 from unmask.kernels.reduce import divergence
@@ -31,7 +31,7 @@ def rounded(values):
         return np.asarray(values, dtype=np.float64).astype(np.float16).astype(np.float64)
 
 
-@pytest.mark.parametrize(("seed", "text"), [*enumerate(rule_texts())])
+@pytest.mark.parametrize(("seed", "text"), [*enumerate(part_texts())])
 def test_every_step_is_there_with_its_candidates_and_commitments(text, seed):
     model, request = anything(text, seed)
     data, steps = traced(model, request)
@@ -51,7 +51,7 @@ def test_every_step_is_there_with_its_candidates_and_commitments(text, seed):
         assert after.tolist() == step.tokens[0, : len(after)].tolist()
 
 
-@pytest.mark.parametrize(("seed", "text"), [*enumerate(rule_texts())])
+@pytest.mark.parametrize(("seed", "text"), [*enumerate(part_texts())])
 def test_the_numbers_are_the_rules_own_to_sixteen_bits_and_ranks_are_exact(text, seed):
     model, request = anything(text, seed)
     data, steps = traced(model, request)
