@@ -18,6 +18,7 @@ FILES = sorted(
     [
         *GOLDEN.glob("swd_*.jsonl"),
         *GOLDEN.glob("upstream_*.jsonl"),
+        *SECOND.glob("reference_*.jsonl"),
         *SECOND.glob("upstream_*.jsonl"),
     ]
 )
@@ -46,10 +47,10 @@ DEFECTS = {  # recorded upstream defects, by id: listed with a reason, never cou
 def one_case(tmp_path):
     """A folder with a single golden case, which a test may change."""
 
-    def make(file, change):
-        for table in GOLDEN.glob("denoiser_*.npz"):
+    def make(file, change, folder=GOLDEN):
+        for table in folder.glob("denoiser_*.npz"):
             shutil.copy(table, tmp_path)
-        case = json.loads((GOLDEN / file).read_text().splitlines()[0])
+        case = json.loads((folder / file).read_text().splitlines()[0])
         change(case)
         (tmp_path / file).write_text(json.dumps(case))
         return run(tmp_path)
@@ -88,8 +89,19 @@ def test_golden_cases_are_reproduced(file, kernel, dtype, every, first):
 def test_every_small_numeric_golden_is_reproduced():
     report = Report()
     check_units(GOLDEN, report)
+    check_units(SECOND, report)
     assert [outcome for outcome in report.outcomes if outcome.status == "failed"] == []
     assert report.count("passed") > 200
+    longer = [o.case for o in report.outcomes if o.case.startswith("denoiser_ext/")]
+    assert len(longer) == 4
+
+
+def test_cases_that_were_written_from_papers_are_read_and_a_changed_token_fails(one_case):
+    def change(case):
+        case["steps"][1]["tok"][0] ^= 1
+
+    assert one_case("reference_ce.jsonl", lambda case: None, SECOND).count("passed") == 2
+    assert one_case("reference_ce.jsonl", change, SECOND).count("failed") == 2
 
 
 def test_a_changed_token_fails_and_names_the_step(one_case):

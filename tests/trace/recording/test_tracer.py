@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import zlib
@@ -110,15 +111,29 @@ def test_the_instability_is_the_kl_between_two_steps_also_where_the_rule_needs_n
             past = now
 
 
-@pytest.mark.parametrize("text", ["confidence | top(2)", SWD, "credit | margin | threshold(0.6)"])
-def test_how_many_steps_wait_changes_nothing(text, monkeypatch):
-    model, request = anything(text, 7)
-    together = Trace.of(traced(model, request)[0])
-    monkeypatch.setattr(tracer_module, "STEPS", 1)
-    one_by_one = Trace.of(traced(model, request)[0])
-    for first, second in zip(together.moments, one_by_one.moments, strict=True):
-        for name, value in vars(first).items():
-            np.testing.assert_equal(value, getattr(second, name), err_msg=name)
+def test_how_many_steps_wait_changes_nothing(monkeypatch):
+    remembering = [text for text in rule_texts() if Rule.parse(text).memory]
+    plain = [SWD, "credit | margin | threshold(0.6)", "confidence | budget(0.1) | floor(1)"]
+    for text, seed in itertools.product([*plain, *remembering[::2]], (2, 5)):
+        model, request = anything(text, seed)
+        traces = []
+        for steps in (64, 3):
+            monkeypatch.setattr(tracer_module, "STEPS", steps)
+            traces.append(Trace.of(traced(model, request)[0]))
+        for first, second in zip(*(trace.moments for trace in traces), strict=True):
+            for name, value in vars(first).items():
+                where = f"{name} of {text}, seed {seed}"
+                np.testing.assert_equal(value, getattr(second, name), err_msg=where)
+
+
+def test_the_likeliest_token_has_its_probability_also_where_another_token_was_drawn():
+    for seed in range(6):
+        model, request = anything("credit(0.65) | confidence | swd(5) | threshold(0.5)", seed)
+        data, steps = traced(model, request)
+        for moment, step in zip(Trace.of(data).moments, steps, strict=True):
+            inside = np.isin(step.logits.positions.numpy(), moment.positions)
+            best = step.logits.values.double().softmax(-1).amax(-1).numpy()[inside]
+            np.testing.assert_allclose(moment.probabilities[:, 0], best, rtol=3e-3)
 
 
 @pytest.mark.parametrize("text", [SWD, "entropy | top(1)", "credit | confidence | threshold(0.7)"])
