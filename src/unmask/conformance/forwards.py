@@ -24,7 +24,11 @@ def wanted_answer(case: dict[str, Any], row: int) -> list[int]:
     if "generated_ids" in case:
         ids: list[int] = case["generated_ids"][row]
         return ids
-    ids = case["output_ids"][row][len(case["prompt_ids"][row]) :]
+    prompt = case["prompt_ids"][row]
+    if case["mask_id"] in prompt:  # an infill is compared as a whole
+        whole: list[int] = case["output_ids"][row][: len(prompt)]
+        return whole
+    ids = case["output_ids"][row][len(prompt) :]
     return ids[: ids.index(case["mask_id"])] if case["mask_id"] in ids else ids
 
 
@@ -34,7 +38,7 @@ def useful_forwards(case: dict[str, Any], spec: ModelSpec) -> list[list[Written]
     Left out are prefills and forwards over a complete block: upstream's caches run one more per
     block, to write keys and values or because they check only after the second.
     """
-    if case.get("forward_inputs") is None:
+    if case.get("forward_inputs") is None or case.get("nfe") is None:
         return None
     return [_written(case, spec, row) for row in range(len(case["prompt_ids"]))]
 
@@ -42,11 +46,18 @@ def useful_forwards(case: dict[str, Any], spec: ModelSpec) -> list[list[Written]
 def _written(case: dict[str, Any], spec: ModelSpec, row: int) -> list[Written]:
     prompt, answer = real_prompts(case)[row], wanted_answer(case, row)
     padding = len(case["prompt_ids"][row]) - len(prompt)
+    if spec.mask_id in prompt:
+        prompt = []
     inputs = [rows[row][padding:] for rows in case["forward_inputs"]]
     whole = max(len(prompt) + len(answer), *map(len, inputs))
-    block = case["params"].get("block_length") or whole
+    params = case["params"]
+    block = params.get("block_length") or params.get("block_size") or whole
     canvas = [*prompt, *[spec.mask_id] * (whole - len(prompt))]
     places = _by_blocks if spec.block is not None else _by_windows
+    if spec.from_prompt_end:
+        places = _by_prompt_blocks
+    elif spec.lead:
+        places = _by_lead_blocks
     forwards = list(places(inputs, canvas, block, len(prompt), spec.mask_id))
     after = [canvas for canvas, _ in forwards[1:]] + [[*prompt, *answer]]
     return [
@@ -86,3 +97,31 @@ def _by_blocks(
         offset = 0 if known else canvas.index(mask) // block * block
         canvas = [*canvas[:offset], *ids, *canvas[offset + len(ids) :]]
         yield canvas, mask in ids[-block:]
+
+
+def _by_prompt_blocks(
+    inputs: list[list[int]], canvas: list[int], block: int, prompt: int, mask: int
+) -> Iterator[tuple[list[int], bool]]:
+    """The same where blocks count from the prompt's end: inputs are a block, or all before it.
+
+    The latter has padding on its left.
+    """
+    padding = len(inputs[0]) - prompt
+    for ids in inputs:
+        offset = prompt + (canvas.index(mask) - prompt) // block * block if mask in canvas else 0
+        if len(ids) >= padding + prompt and ids[padding : padding + prompt] == canvas[:prompt]:
+            offset, ids = 0, ids[padding:]
+        canvas = [*canvas[:offset], *ids, *canvas[offset + len(ids) :]]
+        yield canvas, mask in ids
+
+
+def _by_lead_blocks(
+    inputs: list[list[int]], canvas: list[int], block: int, prompt: int, mask: int
+) -> Iterator[tuple[list[int], bool]]:
+    """The same where a forward over complete blocks writes the first token of the next block."""
+    canvas = [*canvas, *[mask] * block]
+    for ids in inputs:
+        known = ids == canvas[: len(ids)]
+        offset = 0 if known else canvas.index(mask) // block * block
+        canvas = [*canvas[:offset], *ids, *canvas[offset + len(ids) :]]
+        yield canvas, mask in ids or canvas[offset + len(ids)] == mask

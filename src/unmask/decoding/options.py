@@ -15,7 +15,8 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from unmask.errors import RequestError, UnknownName, did_you_mean
-from unmask.models.words import CACHES, DTYPES
+from unmask.models.template_args import parse_template_args, spelled_template_args
+from unmask.models.words import CACHES, DTYPES, FAMILY_NAMES
 from unmask.rules.recipes import DEFAULT_RULE, RECIPES
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ MOST = 2**20  # positions, steps or tokens: far beyond the context of any model
 Eos = Literal["keep", "suppress", "last", "stop", "block", "fill"]
 EOS_POLICIES: tuple[str, ...] = get_args(Eos)
 
-Kind = Literal["text", "whole", "number", "switch", "word"]
+Kind = Literal["text", "whole", "number", "switch", "word", "arguments"]
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,8 @@ class Option:
             return "true or false"
         if self.kind == "text":
             return "a text"
+        if self.kind == "arguments":
+            return "a JSON object, or key=value,key=value"
         if self.kind == "word":
             return f"one of {', '.join(self.words)}"
         number = "a whole number" if self.kind == "whole" else "a number"
@@ -56,6 +59,8 @@ class Option:
 
     def check(self, name: str, value: Any) -> Any:
         """The value, if the option takes it."""
+        if self.kind == "arguments":
+            return spelled_template_args(name, value)
         if not self._takes(value):
             hint = did_you_mean(str(value), self.words)
             raise RequestError(f"{name} must be {self.allowed}, got {value!r}{hint}")
@@ -63,6 +68,8 @@ class Option:
 
     def parse(self, name: str, text: str) -> Any:
         """The value that a text stands for, as on a command line."""
+        if self.kind == "arguments":
+            return spelled_template_args(name, parse_template_args(name, text))
         value: Any = text.strip()
         try:
             if self.kind == "whole" and value not in self.words:
@@ -166,12 +173,32 @@ class DecodingOptions:
         "config.json's, else the tokenizer's, else the family's",
         metavar="ID",
     )
+    family: str | None = _option(
+        "word",
+        "family of the checkpoint, where config.json does not tell",
+        "by config.json and the folder's name",
+        words=FAMILY_NAMES,
+        metavar="NAME",
+    )
+    sub_block: int | None = _option(
+        "whole",
+        "positions per part of a block, decoded left to right, for a block-causal model; it must "
+        "divide the block",
+        "the whole block",
+        least=1,
+    )
+    template_args: str | None = _option(
+        "arguments",
+        "arguments of the chat template, as JSON or key=value: enable_thinking=false",
+        "none",
+        metavar="ARGS",
+    )
 
     def __post_init__(self) -> None:
         for name, option in OPTIONS.items():
             value = getattr(self, name)
             if value is not None and not (name == "rule" and not isinstance(value, str)):
-                option.check(name, value)
+                object.__setattr__(self, name, option.check(name, value))
         if not isinstance(self.rule, str):
             from unmask.rules.rule import Rule
 
@@ -213,6 +240,11 @@ class DecodingOptions:
         return Rule.parse(self.rule) if isinstance(self.rule, str) else self.rule
 
     @property
+    def template_words(self) -> dict[str, Any]:
+        """The arguments of the chat template, by name."""
+        return parse_template_args("template_args", self.template_args or "{}")
+
+    @property
     def defaults(self) -> DecodingOptions:
         """The length and block of the recipe that the rule names, else a length of 256."""
         recipe = RECIPES.get(self.rule.strip()) if isinstance(self.rule, str) else None
@@ -223,4 +255,4 @@ class DecodingOptions:
 
 OPTIONS: dict[str, Option] = {f.name: f.metadata["option"] for f in fields(DecodingOptions)}
 SAMPLING = ("temperature", "top_p", "top_k", "tempered")
-LOADING = ("dtype", "mask_id")  # what a model is loaded with
+LOADING = ("dtype", "mask_id", "family")  # what a model is loaded with

@@ -52,7 +52,11 @@ def resolve(
                 f"{spec.name} attends in blocks of {spec.block}, so it decodes in them, not in "
                 f"blocks of {block}; load it with another block to change both"
             )
-        spec, block = replace(spec, block=block), None
+        spec, block = replace(spec, block=block), options.sub_block
+    elif options.sub_block is not None:
+        raise RequestError(
+            f"sub_block is for models that attend in blocks, and {spec.name} does not; give block"
+        )
     given = {name: getattr(options, name) for name in SAMPLING}
     sampling = {
         name: getattr(usual, name) if value is None else value for name, value in given.items()

@@ -98,9 +98,10 @@ class Rows:
     def state(self) -> State:
         """The state of all rows, new ones included."""
         if self._arrived:
-            from_zero = self.spec.block is not None
+            from_zero = self.spec.block is not None and not self.spec.from_prompt_end
+            lead = self.spec.block or 0 if self.spec.lead else 0
             mask, trail = self.spec.mask_id, self.needs.trail
-            new = State.of(self._arrived, mask, self.settings.block, trail, from_zero)
+            new = State.of(self._arrived, mask, self.settings.block, trail, from_zero, lead)
             open_windows(new, self.settings.block)
             known = [self._state] if self._state is not None and len(self._state) else []
             self._state, self._arrived = State.joined([*known, new]), []

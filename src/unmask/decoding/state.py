@@ -35,7 +35,8 @@ class State:
     length: Tensor  # of the canvas
     origin: Tensor  # first position of the answer
     end: Tensor  # one past its last
-    grid: Tensor  # where blocks are counted from: the answer, or 0 for block-causal models
+    grid: Tensor  # where blocks are counted from: the answer, or 0 for most block-causal models
+    lead: Tensor  # width of the blocks whose first position is a window of its own; 0: none
     start: Tensor  # first position of the open window
     stop: Tensor  # one past its last
     step: Tensor  # forwards spent in the window
@@ -65,6 +66,7 @@ class State:
         block: int | None,
         trail: int,
         from_zero: bool = False,
+        lead: int = 0,
     ) -> State:
         """A row for each canvas, before its first window is opened."""
         device = canvases[0].device
@@ -88,6 +90,7 @@ class State:
             origin=origin,
             end=end,
             grid=grid.clone(),
+            lead=torch.full_like(origin, lead),
             start=origin.clone(),
             stop=origin.clone(),
             **{name: zero.clone() for name in ("step", "opened", "nfe", "idle")},

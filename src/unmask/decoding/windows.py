@@ -24,12 +24,19 @@ def open_windows(state: State, block: int | None) -> Tensor:
     start = state.grid + (next_hole - state.grid) // width * width
     state.start = torch.where(done, torch.maximum(start, state.origin), state.start)
     state.stop = torch.where(done, torch.minimum(start + width, state.end), state.stop)
+    alone = done & is_lead(state, next_hole[:, None])[:, 0]
+    state.stop = torch.where(alone, next_hole + 1, state.stop)
     state.step = torch.where(done, 0, state.step)
     masks = (state.masked & in_window(state)).sum(-1)
     state.opened = torch.where(done, masks, state.opened)
     state.credit_token[done], state.credit[done] = -1, 0.0
     state.anchor[done] = -1
     return done
+
+
+def is_lead(state: State, positions: Tensor) -> Tensor:
+    """Whether positions, [B, N], begin a block whose first token is written alone."""
+    return (state.lead > 0)[:, None] & (positions % state.lead.clamp_min(1)[:, None] == 0)
 
 
 def windows_after(state: State, block: int | None) -> Tensor:
@@ -39,7 +46,8 @@ def windows_after(state: State, block: int | None) -> Tensor:
     place = torch.arange(state.masked.shape[-1], device=state.masked.device)
     later = (state.masked & (place >= state.stop[:, None])).long()
     window = (place - state.grid[:, None]).clamp_min(0) // block
-    return torch.zeros_like(later).scatter_reduce(-1, window, later, "amax").sum(-1)
+    leads = (later * is_lead(state, place[None])).sum(-1)
+    return torch.zeros_like(later).scatter_reduce(-1, window, later, "amax").sum(-1) + leads
 
 
 def forwards_here(state: State, block: int | None, steps: int) -> Tensor:

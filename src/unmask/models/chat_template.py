@@ -11,6 +11,7 @@ from typing import Any
 from jinja2 import nodes
 from jinja2.compiler import CodeGenerator, Frame
 from jinja2.exceptions import TemplateError
+from jinja2.meta import find_undeclared_variables
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from unmask.errors import ModelError, RequestError, UnmaskError
@@ -21,11 +22,13 @@ _INDENT = 16  # of JSON
 
 
 class ChatTemplate:
-    """A compiled template; ModelError if it is not a template."""
+    """A compiled template and the names that it reads; ModelError if it is not a template."""
 
     def __init__(self, source: str, name: str) -> None:
+        environment = _Environment()
         try:
-            self._compiled = _Environment().from_string(source)
+            self._compiled = environment.from_string(source)
+            self.names = find_undeclared_variables(environment.parse(source))
         except (TemplateError, RecursionError, TypeError, ValueError) as error:
             reason = " ".join(str(error).split())[:200]
             raise ModelError(f"{name}: broken chat template: {reason}") from None

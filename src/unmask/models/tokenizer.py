@@ -14,6 +14,7 @@ from tokenizers.models import BPE
 
 from unmask.errors import ModelError, RequestError
 from unmask.models.checkpoint import read_json
+from unmask.models.template_args import check_template_args
 
 if TYPE_CHECKING:
     from unmask.models.chat_template import ChatTemplate
@@ -151,8 +152,13 @@ class Tokenizer:
         words = dict.fromkeys(piece.strip() or piece for piece in pieces)
         return [word for word in words if word != self.roles["unk_token"]]
 
-    def render(self, messages: Sequence[Message], add_generation_prompt: bool = True) -> str:
-        """A chat as text, by the model's chat template."""
+    def render(
+        self,
+        messages: Sequence[Message],
+        template_args: Mapping[str, Any] | None = None,
+        add_generation_prompt: bool = True,
+    ) -> str:
+        """A chat as text, by the model's chat template; `template_args` are its other words."""
         if self.template is None:
             raise RequestError(
                 f"{self.folder or 'this tokenizer'} has no chat template; give the prompt as "
@@ -162,11 +168,20 @@ class Tokenizer:
             if not {"role", "content"} <= set(message):
                 raise RequestError(f"a message needs 'role' and 'content', got {dict(message)}")
         words = {"messages": list(messages), "add_generation_prompt": add_generation_prompt}
-        return self._compiled.render(**words, **self.roles)
+        given = check_template_args("template_args", template_args or {})
+        return self._compiled.render(**{**self.roles, **given, **words})
 
-    def encode_chat(self, messages: Sequence[Message]) -> list[int]:
+    def unread_args(self, template_args: Mapping[str, Any]) -> list[str]:
+        """The names of arguments that the chat template does not use."""
+        if not template_args:
+            return []
+        return [name for name in template_args if name not in self._compiled.names]
+
+    def encode_chat(
+        self, messages: Sequence[Message], template_args: Mapping[str, Any] | None = None
+    ) -> list[int]:
         """A chat as token ids, up to the point where the answer begins."""
-        return self.encode(self.render(messages))
+        return self.encode(self.render(messages, template_args))
 
     @cached_property
     def _compiled(self) -> ChatTemplate:

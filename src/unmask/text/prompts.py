@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from unmask.decoding.options import MOST
 from unmask.decoding.request import Request, infill_request, prompt_request
@@ -37,13 +38,17 @@ class Prompt:
         if not any(map(str.strip, texts)):
             raise RequestError("the prompt is empty; give a text of at least one word")
 
-    def render(self, tokenizer: Tokenizer) -> RenderedPrompt:
+    def render(
+        self, tokenizer: Tokenizer, template_args: Mapping[str, Any] | None = None
+    ) -> RenderedPrompt:
         """The text that the model sees; a chat goes through the chat template."""
         if not self.messages:
             return RenderedPrompt(self.text, self.infill, self.seed)
         quotes = Quotes()
         messages = self.messages if self.control else quotes.hide(tokenizer, self.messages)
-        return RenderedPrompt(tokenizer.render(messages), self.infill, self.seed, quotes)
+        text = tokenizer.render(messages, template_args)
+        unread = tuple(tokenizer.unread_args(template_args or {}))
+        return RenderedPrompt(text, self.infill, self.seed, quotes, unread)
 
 
 @dataclass(frozen=True)
@@ -54,6 +59,7 @@ class RenderedPrompt:
     infill: bool
     seed: int
     quotes: Quotes = field(default_factory=Quotes)
+    unread: tuple[str, ...] = ()  # arguments that the chat template does not use
 
     @property
     def text(self) -> str:

@@ -86,7 +86,9 @@ class Session:
                 raise RequestError("a checkpoint has its own tokenizer; leave the tokenizer out")
             self.name = str(Path(model or embedded.NAME))
             self.device = usable_device(device)
-            checkpoint = describe(find_folder(self.name), self.options.mask_id)
+            checkpoint = describe(
+                find_folder(self.name), self.options.mask_id, family=self.options.family
+            )
             usual = _defaults(self.options, checkpoint)
             self.spec = resolve(self.options, checkpoint.spec, usual).spec
             self.checkpoint = replace(checkpoint, spec=self.spec)
@@ -257,7 +259,7 @@ class Session:
 
     def request(self, prompt: Prompt, options: DecodingOptions | None = None) -> Request:
         """The canvas of a prompt, checked; warns of what the model was not made for."""
-        rendered = prompt.render(self.tokenizer)
+        rendered = prompt.render(self.tokenizer, (options or self.options).template_words)
         resolved = self.resolve(options, prompt.infill)
         request = rendered.request(self.tokenizer, self.spec, resolved)
         if long := too_long(request, self.context, self.spec):
@@ -323,7 +325,16 @@ class Session:
             self.spec.block,
             options.cache or "none",
             options.guidance,
+            self._family,
         )
+
+    @property
+    def _family(self) -> str | None:
+        """The family of a checkpoint whose config alone does not tell it."""
+        if self.checkpoint is None:
+            return None
+        family = self.checkpoint.family
+        return family.name if family.named or family.causal_class else self.options.family
 
     @cached_property
     def weights(self) -> str:
@@ -368,6 +379,9 @@ class Session:
             "system": form.system,
             "infill": form.infill,
         }
+        for name in ("family", "sub_block", "template_args"):  # no key where there is none
+            if (value := getattr(options, name)) is not None:
+                record[name] = value
         if parts := sources_of(settings.rule):
             record["parts"] = parts
         return {**record, "sha": sha_of({**record, "rule": for_key(str(settings.rule))})}

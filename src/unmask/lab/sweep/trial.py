@@ -66,7 +66,12 @@ class Trial(DecodingOptions):
         """As the loop takes them."""
         sampling = Sampling(self.temperature, self.top_p, self.top_k, bool(self.tempered))
         return Settings(
-            self.parsed_rule, self.block, self.eos, sampling, self.steps, history=self.history
+            self.parsed_rule,
+            self.sub_block or self.block,
+            self.eos,
+            sampling,
+            self.steps,
+            history=self.history,
         )
 
     @property
