@@ -33,6 +33,9 @@ EXAMPLES = {
     "guidance": ("1.5", 1.5),
     "dtype": ("bfloat16", "bfloat16"),
     "mask_id": ("2", 2),
+    "family": ("sdar", "sdar"),
+    "sub_block": ("2", 2),
+    "template_args": ("enable_thinking=false,n=2", '{"enable_thinking": false, "n": 2}'),
 }
 
 

@@ -60,9 +60,14 @@ def read_options(arguments: argparse.Namespace) -> DecodingOptions:
 def given_lists(arguments: argparse.Namespace) -> dict[str, list[Any]]:
     """The options that were given with commas, by name, as lists of values."""
     return {
-        name: text if name == "rule" else [_parse(name, option, part) for part in text.split(",")]
+        name: text if name == "rule" else [_parse(name, option, part) for part in _parts(text)]
         for name, option, text in _texts(arguments)
     }
+
+
+def _parts(text: str) -> list[str]:
+    """The values of a text with commas; arguments of a chat template are one value."""
+    return [text] if "=" in text or text.lstrip().startswith("{") else text.split(",")
 
 
 def _texts(arguments: argparse.Namespace) -> list[tuple[str, Option, Any]]:

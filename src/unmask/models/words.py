@@ -1,4 +1,4 @@
-"""The names of dtypes, caches and families; this module imports nothing, so that `--help` stays fast."""
+"""Names of dtypes, caches and families; nothing is imported here, so that `--help` stays fast."""
 
 DTYPES = ("float32", "bfloat16", "float16")
 FAMILY_NAMES = (

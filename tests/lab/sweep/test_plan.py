@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.lab.sweep.test_run import works
+from tests.paths import ROOT
 from unmask.decoding.options import OPTIONS
 from unmask.lab.sweep.grid import settings_of
 from unmask.lab.sweep.plan import Sessions, work_of
@@ -13,7 +14,9 @@ OTHERS = {
     "eos": ("stop", {}), "steps": (20, {}), "history": (8, {}), "temperature": (0.5, {}),
     "top_p": (0.9, {"temperature": 0.5}), "top_k": (5, {"temperature": 0.5}),
     "tempered": (True, {"temperature": 0.5}), "seed": (7, {}), "cache": ("prefix", {}),
-    "guidance": (1.5, {}), "dtype": ("bfloat16", {}), "mask_id": (1, {}),
+    "guidance": (1.5, {}), "dtype": ("bfloat16", {}), "mask_id": (1, {}), "family": ("llada", {}),
+    "sub_block": (2, {"model": str(ROOT / "tests/golden/models/sdar-tiny")}),
+    "template_args": ('{"enable_thinking": false}', {}),
 }  # fmt: skip
 
 
