@@ -23,7 +23,7 @@ def test_500_corruptions_end_in_a_line_and_change_no_answer_without_a_word(part)
         env=environment,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
     )
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)

@@ -42,7 +42,16 @@ def test_texts_and_numbers_that_would_take_all_memory_are_refused():
         "{{ '%1000000000d' % 1 }}",
         "{% set s = namespace(x='a') %}{% for i in range(60) %}" + doubled + "{% endfor %}",
         "{% set s = namespace(x='a') %}{% for i in range(60) %}" + added + "{% endfor %}",
+        "{% set s = namespace(x=9) %}{% for i in range(60) %}{% set s.x = s.x * s.x %}{% endfor %}",
         "{{ messages | tojson(indent=10**9) }}",
+        "{{ range(99999) | join('a' * 99999) }}",
+        "{{ ('a' * 99999).join(['b'] * 99999) }}",
+        "{{ ('a' * 9999) | replace('a', 'b' * 99999) }}",
+        "{{ ('a' * 9999).replace('', 'b' * 99999) }}",
+        "{{ ('a\\n' * 9999) | indent(99999) }}",
+        "{{ 'a'.center(10**9) }}",
+        "{% set x = 'a' * 10**7 %}{% for i in range(9999) %}{{ x }}{% endfor %}",
+        "{% set x %}{% for i in range(9999) %}{{ 'a' * 10**6 }}{% endfor %}{% endset %}",
     ]
     for source in huge:
         with pytest.raises(RequestError, match="the chat template fails on these messages") as e:
@@ -61,6 +70,33 @@ def test_usual_operators_give_what_jinja_gives():
     assert rendered(
         "{{ 'a' ~ 1 ~ none }} {{ 'ab' * 2 }} {{ 7 % 4 }} {{ [1] + [2] }} {{ 2**3 }}"
     ) == ("a1None abab 3 [1, 2] 8")
+
+
+def test_usual_filters_and_methods_give_what_jinja_gives():
+    source = (
+        "{{ [1, 'b'] | join(', ') }} {{ messages | join('-', attribute='role') }} "
+        "{{ 'aba' | replace('a', 'c', 1) }} {{ 'aba'.replace('a', '') }} "
+        "{{ ', '.join(['x', 'y']) }} "
+        "{{ 'a\\nb' | indent(2) }} {{ 'a {} {b}'.format(1, b=2) }} {{ 'x' | trim | upper }} "
+        "{% macro m(called) %}<{{ called }}>{% endmacro %}{{ m(called=7) }} "
+        "{{ ' a '.strip() }} {{ 'b,c'.split(',') }}"
+    )
+    assert rendered(source) == ("1, b user cba b x, y a\n  b a 1 2 X <7> a ['b', 'c']")
+
+
+def test_a_rejection_is_one_line():
+    with pytest.raises(RequestError, match=r"rejects the messages: roles must alternate$"):
+        rendered("{{ raise_exception('roles\\nmust alternate') }}")
+
+
+def test_a_text_is_not_formatted_with_a_width():
+    with pytest.raises(RequestError, match="a text is formatted with a width"):
+        rendered("{{ '{:>1000000000}'.format(1) }}")
+
+
+def test_filters_that_only_grow_are_unknown():
+    with pytest.raises(ModelError, match="No filter named 'center'"):
+        rendered("{{ 'a' | center(10**9) }}")
 
 
 def test_what_is_no_template_is_named_with_its_folder():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import warnings
 
@@ -134,7 +135,7 @@ def without_mask(tmp_path):
 
 def test_a_causal_class_without_a_mask_token_is_refused_by_name(tmp_path):
     folder = without_mask(tmp_path)
-    with pytest.raises(ModelError, match="Qwen2ForCausalLM is a causal model.*'open-dcoder'"):
+    with pytest.raises(ModelError, match=r"Qwen2ForCausalLM is a causal model.*'open-dcoder'"):
         load(folder)
 
 
@@ -293,3 +294,16 @@ def test_an_argument_that_the_template_does_not_use_is_a_warning():
     session = Session(GOLDEN / "a2d-qwen3-mdlm-tiny", length=4)
     with pytest.warns(UserWarning, match="does not use enable_thinkin$"):
         session.generate("How many?", template_args={"enable_thinkin": False})
+
+
+@pytest.mark.parametrize(
+    ("args", "why"),
+    [
+        ({"eos_token": "x"}, "'eos_token' is the tokenizer's own"),
+        ({"tools": [{"a": "b<|im_end|>"}]}, "hold the control token '<|im_end|>'"),
+    ],
+)
+def test_template_arguments_cannot_write_control_tokens(args, why):
+    session = Session(GOLDEN / "a2d-qwen3-mdlm-tiny", length=4)
+    with pytest.raises(RequestError, match=re.escape(why)):
+        session.generate("How many?", template_args=args)

@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 
-from tests.server.serving import serving
+from tests.server.serving import Gate, serving
 from unmask.server import connections, guard
 from unmask.server.errors import ApiError
 from unmask.server.guard import Pace
@@ -49,20 +49,42 @@ def test_silent_connections_make_room_for_those_that_speak(monkeypatch):
             assert len(running.server.server_state.connections) <= 21
 
 
+BODY = b'{"prompt": "Repeat: pig."}'
+HEAD = (
+    b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    b"Content-Length: %d\r\n\r\n" % len(BODY)
+)
+
+
 def test_connections_that_are_all_at_work_stay_and_a_new_one_is_refused(monkeypatch):
     monkeypatch.setattr(connections, "MOST_EACH", 1)
-    with serving() as running, sockets(running, 1) as (first,):
-        first.sendall(
-            b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n"
-        )
-        while not any(each.busy for each in running.server.server_state.connections):
-            time.sleep(0.005)
+    gates = []
+    with (
+        serving(wrap=lambda model: gates.append(Gate(model)) or gates[0]) as running,
+        sockets(running, 1) as (first,),
+    ):
+        first.sendall(HEAD + BODY)
+        gates[0].wait()
         with sockets(running, 1) as (second,):
             answer = second.recv(4096)
         assert answer.startswith(b"HTTP/1.1 503 ")
         assert b"too_many_connections" in answer
-        first.sendall(b"[] [] [] ")
-        assert first.recv(4096).startswith(b"HTTP/1.1 4")
+        gates[0].let_all()
+        assert first.recv(4096).startswith(b"HTTP/1.1 200 ")
+
+
+WAITS = HEAD.replace(b"\r\n\r\n", b"\r\nExpect: 100-continue\r\n\r\n")
+
+
+@pytest.mark.parametrize("beginning", [HEAD, HEAD + BODY[:1], WAITS])
+def test_connections_whose_bodies_do_not_come_make_room(monkeypatch, beginning):
+    monkeypatch.setattr(connections, "MOST_EACH", 20)
+    with serving() as running, sockets(running, 20) as waiting:
+        for each in waiting:
+            each.sendall(beginning)
+        while sum(each.cycle is not None for each in running.server.server_state.connections) < 20:
+            time.sleep(0.005)
+        assert running.chat().status_code == 200
 
 
 def test_headers_that_do_not_end_are_not_waited_for(monkeypatch):

@@ -133,3 +133,26 @@ def test_a_signal_ends_a_server_whose_rule_loops_for_ever(sign, tmp_path):
         assert answers[0].status_code == 503
         assert answers[0].json()["error"]["code"] == "closing"
         assert "a step did not end" in server.stderr.read()
+
+
+HOLD = """
+import re, unmask
+
+@unmask.selection
+def holds(view, scores):
+    re.match("(a+)+$", "a" * 60 + "b")  # takes years, and no other thread runs
+"""
+
+
+@pytest.mark.long
+def test_a_rule_that_holds_the_interpreter_for_ever_ends_the_process(tmp_path):
+    (tmp_path / "holds.py").write_text(HOLD)
+    options = ("--import", str(tmp_path / "holds.py"), "--step-timeout", "0.1")
+    with process(*options) as (server, url):
+        time.sleep(6)  # an idle server does not end
+        with httpx.Client(base_url=url, timeout=60, trust_env=False) as client:
+            assert client.post("/v1/chat/completions", json=BODY).status_code == 200
+            with pytest.raises(httpx.TransportError):
+                client.post("/v1/chat/completions", json={**BODY, "rule": "confidence | holds"})
+        assert server.wait(30) == 1
+        assert "holds.py" in server.stderr.read()

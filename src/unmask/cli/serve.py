@@ -105,11 +105,13 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _run_here(arguments: argparse.Namespace, key: str | None) -> int:
+    from unmask.server.alarm import Alarm
     from unmask.server.run import listen, server_of
 
     served = served_model(arguments)
     with listen(arguments.host, arguments.port) as bound:
         service, app = _service(served, arguments, key)
+        service.engine.alarm = Alarm(arguments.step_timeout + 5)
         host, port = bound.getsockname()[:2]
         where = f"http://{f'[{host}]' if ':' in host else host}:{port}"
         ready = f"unmask serve: {served.name} on {where}"

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections.abc import Iterable
+from threading import local
 from types import FrameType
 from typing import Any
 
 from jinja2 import nodes
 from jinja2.compiler import CodeGenerator, Frame
 from jinja2.exceptions import TemplateError
+from jinja2.filters import do_indent
 from jinja2.meta import find_undeclared_variables
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
@@ -18,7 +21,12 @@ from unmask.errors import ModelError, RequestError, UnmaskError
 
 LIMIT = 5.0  # seconds of processor time for one chat
 LONGEST = 1 << 24  # characters or parts of anything that a template makes
+MOST = 1 << 28  # of all that it makes for one chat
 _INDENT = 16  # of JSON
+_GROWING_FILTERS = (  # no chat needs them
+    "batch", "center", "format", "pprint", "slice", "sum", "urlize", "wordwrap", "xmlattr",
+)  # fmt: skip
+_GROWING_METHODS = ("center", "expandtabs", "format_map", "ljust", "rjust", "translate", "zfill")
 
 
 class ChatTemplate:
@@ -35,7 +43,7 @@ class ChatTemplate:
 
     def render(self, **words: Any) -> str:
         """The text of a chat."""
-        before = sys.gettrace()
+        before, _made.size = sys.gettrace(), 0
         sys.settrace(_clock(time.thread_time() + LIMIT))
         try:
             return self._compiled.render(**words)
@@ -71,13 +79,33 @@ class _Generator(CodeGenerator):
 
 
 class _Environment(ImmutableSandboxedEnvironment):
+    """Jinja's sandbox, in which every operation that can grow a value checks the size first."""
+
     code_generator_class = _Generator
     intercepted_binops = frozenset(("*", "**", "+", "%"))
 
     def __init__(self) -> None:
         super().__init__(trim_blocks=True, lstrip_blocks=True)
         self.globals["raise_exception"] = _fail
-        self.filters["tojson"] = _to_json
+        del self.globals["lipsum"]
+        for name in _GROWING_FILTERS:
+            del self.filters[name]
+        self.filters |= {"tojson": _to_json, "join": _join, "replace": _replace, "indent": _indent}
+
+    def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
+        growing = isinstance(obj, str | bytes) and attr in _GROWING_METHODS
+        return not growing and super().is_safe_attribute(obj, attr, value)
+
+    def call(self, context: Any, called: Any, /, *values: Any, **named: Any) -> Any:
+        method = getattr(called, "__wrapped__", called)  # the sandbox wraps str.format
+        text, name = getattr(method, "__self__", None), getattr(method, "__name__", "")
+        if isinstance(text, str) and name == "join":
+            return _join(values[0], text)
+        if isinstance(text, str) and name == "replace":
+            return _replace(text, *values, **named)
+        if isinstance(text, str) and name == "format" and ":" in text:
+            raise ValueError("a text is formatted with a width")
+        return super().call(context, called, *values, **named)
 
     def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
         sizes = [_size(left), _size(right)]
@@ -91,26 +119,68 @@ class _Environment(ImmutableSandboxedEnvironment):
             raise ValueError("% of a text is not supported")
         else:
             _check(sum(sizes))
+            _check(16 * sum(each.bit_length() for each in (left, right) if isinstance(each, int)))
         return super().call_binop(context, operator, left, right)
 
-    def joined(self, parts: tuple[Any, ...]) -> str:
+    def joined(self, parts: Iterable[Any]) -> str:
         """The texts of some values, one after another."""
-        texts = [str(part) for part in parts]
-        _check(sum(map(len, texts)))
-        return "".join(texts)
+        return _join(parts)
+
+    def concat(self, pieces: Iterable[str]) -> str:
+        """What a template or a macro of it prints."""
+        return _join(pieces)
+
+
+def _join(values: Iterable[Any], d: str = "", attribute: str | None = None) -> str:
+    """The texts of some values with `d` between them."""
+    texts, size = list[str](), 0
+    for value in values:
+        texts.append(str(value if attribute is None else value[attribute]))
+        size += len(texts[-1]) + len(d)
+        if size > LONGEST:
+            break
+    _check(size)
+    return d.join(texts)
+
+
+def _replace(value: Any, old: str, new: str, count: int = -1) -> str:
+    text = str(value)
+    number = text.count(old) if count < 0 else min(text.count(old), count)
+    _check(len(text) + number * len(new))
+    return text.replace(old, new, count)
+
+
+def _indent(text: str, width: int | str = 4, first: bool = False, blank: bool = False) -> str:
+    size = width if isinstance(width, int) else len(width)
+    _check(len(text) + (text.count("\n") + 1) * size)
+    return str(do_indent(text, width, first, blank))
 
 
 def _size(value: Any) -> int:
     return len(value) if isinstance(value, str | bytes | list | tuple | dict) else 0
 
 
+class _Made(local):
+    """The sizes of all that the template has made so far, in this thread."""
+
+    size = 0
+
+
+_made = _Made()
+
+
 def _check(size: int) -> None:
+    """Raise if a template may not make something of this size."""
+    _made.size += size
     if size > LONGEST:
         raise ValueError(f"it makes something larger than {LONGEST}")
+    if _made.size > MOST:
+        raise ValueError(f"all that it makes is larger than {MOST}")
 
 
-def _fail(message: str) -> None:
-    raise RequestError(f"the chat template rejects the messages: {message}")
+def _fail(message: Any) -> None:
+    reason = " ".join(str(message).split())[:200]
+    raise RequestError(f"the chat template rejects the messages: {reason}")
 
 
 def _to_json(

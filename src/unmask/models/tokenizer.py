@@ -169,6 +169,8 @@ class Tokenizer:
                 raise RequestError(f"a message needs 'role' and 'content', got {dict(message)}")
         words = {"messages": list(messages), "add_generation_prompt": add_generation_prompt}
         given = check_template_args("template_args", template_args or {})
+        if taken := [name for name in given if name in _ROLES]:
+            raise RequestError(f"template_args: {taken[0]!r} is the tokenizer's own; leave it out")
         return self._compiled.render(**{**self.roles, **given, **words})
 
     def unread_args(self, template_args: Mapping[str, Any]) -> list[str]:

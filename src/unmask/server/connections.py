@@ -22,9 +22,9 @@ STALLED_SECONDS = 60.0  # for a client to take what was sent
 class LimitedConnection(H11Protocol):
     """One connection. A silent one, and one that does not read its response, is closed.
 
-    When there are too many connections, a new one takes the place of one without a request: of one
-    that never had a request if there is such a one, and of the one that has waited longest. Without
-    such a connection the new one is refused with 503.
+    When there are too many connections, a new one takes the place of one without a whole request:
+    of one that never began a request if there is such a one, and of the one that waited longest.
+    Without such a connection the new one is refused with 503.
     """
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
@@ -34,8 +34,9 @@ class LimitedConnection(H11Protocol):
 
     @property
     def busy(self) -> bool:
-        """Whether a request is being answered."""
-        return self.cycle is not None and not self.cycle.response_complete
+        """Whether a request is being answered; one whose body is still awaited is not."""
+        answering = self.cycle is not None and not self.cycle.response_complete
+        return answering and self.conn.their_state is not h11.SEND_BODY
 
     @property
     def address(self) -> str:

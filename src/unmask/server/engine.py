@@ -18,6 +18,7 @@ from unmask.decoding.request import Request
 from unmask.decoding.results import Result, Step
 from unmask.errors import RequestError, RuleError
 from unmask.models.denoiser import Denoiser
+from unmask.server.alarm import Alarm
 from unmask.server.fairness import Account, next_rows
 from unmask.server.lanes import TimeShares, can_take_turns, lane_of
 
@@ -92,6 +93,7 @@ class Engine:
         self.batch_size, self.queue_size = batch_size, queue_size
         self.most_forwards = most_forwards
         self.counts = EngineCounts()
+        self.alarm = Alarm()
         self.broken = self.closing = False
         self._batch = Batch(model, keep_logits=True)  # traces read them
         self._takes_turns, self._shares = can_take_turns(model), TimeShares()
@@ -139,6 +141,12 @@ class Engine:
         """How long the present step has taken; 0 while there is no work."""
         began = self._step_began
         return 0.0 if began is None else monotonic() - began
+
+    def wind_alarm(self) -> None:
+        """Show that the interpreter runs; while there is no work, the alarm rests."""
+        with self._changed:
+            if self._step_began is not None:
+                self.alarm.wind()
 
     @property
     def room(self) -> int:
@@ -215,15 +223,20 @@ class Engine:
             LOG.exception("the engine failed")
         finally:
             self._step_began = None
+            self.alarm.stop()
 
     def _has_work(self) -> bool:
         with self._changed:
             self._step_began = None
-            self._changed.wait_for(
-                lambda: self._stopped or self._cancelled or self._running or self.waiting
-            )
+            if not self._is_needed():
+                self.alarm.stop()
+                self._changed.wait_for(self._is_needed)
+                self.alarm.wind()
             self._step_began = monotonic()
             return not self._stopped
+
+    def _is_needed(self) -> bool:
+        return bool(self._stopped or self._cancelled or self._running or self.waiting)
 
     def _drop_cancelled(self) -> None:
         with self._changed:

@@ -63,6 +63,7 @@ class Service:
     def _watch_steps(self) -> None:
         """Answer all rows of a stuck engine; if the step ends after all, the engine goes on."""
         while not self._stopped.wait(min(1.0, self.served.limits.step_seconds / 4)):
+            self.engine.wind_alarm()
             if self.stuck:
                 self.engine.abort(self._stuck())
 

@@ -46,6 +46,8 @@ class Prompt:
             return RenderedPrompt(self.text, self.infill, self.seed)
         quotes = Quotes()
         messages = self.messages if self.control else quotes.hide(tokenizer, self.messages)
+        if not self.control:
+            _refuse_control(tokenizer, template_args or {})
         text = tokenizer.render(messages, template_args)
         unread = tuple(tokenizer.unread_args(template_args or {}))
         return RenderedPrompt(text, self.infill, self.seed, quotes, unread)
@@ -160,6 +162,20 @@ def _masks_of(match: re.Match[str]) -> int:
     if len(digits) > len(str(MOST)) or not 1 <= int(digits) <= MOST:
         raise RequestError(f"{_shortened(match[0])}: write [MASK*N] with N from 1 to {MOST}")
     return int(digits)
+
+
+def _refuse_control(tokenizer: Tokenizer, value: Any) -> None:
+    """Raise if a text in the arguments of a chat template holds a control token."""
+    if isinstance(value, str):
+        if held := tokenizer.control_tokens(value):
+            _, begin, end = held[0]
+            raise RequestError(
+                f"template_args hold the control token {value[begin:end]!r}; leave it out, or "
+                "allow control tokens"
+            )
+    elif isinstance(value, list | tuple | Mapping):
+        for each in value.values() if isinstance(value, Mapping) else value:
+            _refuse_control(tokenizer, each)
 
 
 def _shortened(text: str) -> str:

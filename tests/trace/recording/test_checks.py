@@ -57,6 +57,13 @@ def test_a_field_that_does_not_fit_is_named_in_one_line(lines):
         assert str(caught.value).startswith(("some.trace is damaged", "the trace is damaged"))
 
 
+def test_a_step_that_was_taken_out_is_noticed(lines):
+    for number in range(1, len(lines) - 1):
+        rest = [*lines[:number], *lines[number + 1 :]]
+        with pytest.raises(TraceError, match="step is missing"):
+            Trace.of(gzip.compress(b"\n".join([*rest, b""])))
+
+
 def test_deep_json_is_no_trace():
     with pytest.raises(TraceError, match="a line is not JSON"):
         Trace.of(gzip.compress(b"[" * 100_000 + b"\n"))

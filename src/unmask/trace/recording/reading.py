@@ -200,6 +200,10 @@ def _read(unzipped: Unzipped) -> Trace:
             end = end_of(record)
         else:
             moments.append(_moment(record, masks))
+            before = moments[-2].forward if len(moments) > 1 else -1
+            require(moments[-1].forward == before + 1, "a step is missing")
+        if end is not None:
+            require(end["nfe"] == len(moments), "its last step is missing")
     header_branch(header, len(moments))
     return Trace(header, tuple(moments), words, end if unzipped.complete else None, name)
 
