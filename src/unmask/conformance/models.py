@@ -203,15 +203,16 @@ def _compare(
     for row, prompt in enumerate(prompts):
         first = 0 if plan.infill else len(prompt)
         answer = results[row].canvas.tolist()[first:]
-        wanted = _own_part(wanted_answer(case, row), plan)
+        whole = wanted_answer(case, row)
+        wanted = _own_part(whole, plan)
         if answer[: len(wanted)] != wanted:
             pairs = enumerate(zip(answer, wanted, strict=False))
             place = next((i for i, (token, golden) in pairs if token != golden), len(answer))
             yield f"row {row}, answer position {place}: expected {wanted}, got {answer}"
         counts = [results[row].nfe, *([results[row].nfe_eos] if plan.early else [])]
         if written is not None:
-            end = first + len(wanted) if plan.eos == "block" else len(results[row].canvas)
-            forwards = sum(not cells or min(cells) < end for cells in written[row])
+            later = range(first + len(wanted), first + len(whole))  # written for other rows
+            forwards = sum(not cells or min(cells) not in later for cells in written[row])
             if forwards not in counts:
                 yield f"row {row}: expected {forwards} forwards, got {counts[-1]}"
 

@@ -16,7 +16,7 @@ from unmask.models.architecture import Architecture
 from unmask.models.checkpoint import KEPT_IN_FLOAT32, Checkpoint, open_file, read_json
 from unmask.models.config import Config
 from unmask.models.denoiser import ModelSpec
-from unmask.models.families import family_of, in_blocks
+from unmask.models.families import family_of, in_blocks, is_ambiguous
 from unmask.models.family import Family
 from unmask.models.tokenizer import Tokenizer
 
@@ -43,6 +43,11 @@ class Description:
             if self.config.get(key):
                 return self.config.whole(key)
         return None
+
+    @property
+    def unsaid_family(self) -> str | None:
+        """The family's name if the config alone does not tell it."""
+        return self.family.name if is_ambiguous(self.family) else None
 
 
 @dataclass(frozen=True)

@@ -227,6 +227,12 @@ def family_named(name: str) -> Family:
     raise UnknownName("family", name, [family.name for family in FAMILIES])
 
 
+def is_ambiguous(family: Family) -> bool:
+    """Whether models of other families, or causal ones, have the same class."""
+    same = [each for each in FAMILIES if each.architectures == family.architectures]
+    return family.causal_class or len(same) > 1
+
+
 def in_blocks(family: Family) -> Family:
     """The family of the same class whose attention goes in blocks; itself if there is none."""
     same = [each for each in FAMILIES if each.architectures == family.architectures]

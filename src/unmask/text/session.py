@@ -325,16 +325,8 @@ class Session:
             self.spec.block,
             options.cache or "none",
             options.guidance,
-            self._family,
+            self.checkpoint.unsaid_family if self.checkpoint else None,
         )
-
-    @property
-    def _family(self) -> str | None:
-        """The family of a checkpoint whose config alone does not tell it."""
-        if self.checkpoint is None:
-            return None
-        family = self.checkpoint.family
-        return family.name if family.named or family.causal_class else self.options.family
 
     @cached_property
     def weights(self) -> str:
