@@ -46,7 +46,7 @@ def nested(depth):
 @pytest.mark.parametrize(
     ("given", "why"),
     [
-        (["a"], "must be an object"),
+        (["a"], "must be a JSON object"),
         ({"a b": 1}, "is not a name"),
         ({3: 1}, "is not a name"),
         ({"messages": []}, "set by the chat itself"),

@@ -14,6 +14,7 @@ from unmask.errors import RequestError
 
 MODEL = ("dtype", "mask_id", "cache", "guidance")
 DECODING = tuple(name for name in OPTIONS if name not in MODEL)
+MOST_SHOWN = 8  # words that the usage line lists
 PRESET = {
     **dict.fromkeys(("length", "eos", "temperature", "top_p"), "the preset's"),
     "block": "the model's, else the preset's; a recipe's block is not used",
@@ -41,7 +42,8 @@ def add_options(
         elif option.kind == "switch" and not several:
             group.add_argument(flag, action="store_const", const="true", help=help_text)
         elif option.kind == "word" and not several:
-            group.add_argument(flag, choices=option.words, help=help_text)
+            shown = option.metavar if len(option.words) > MOST_SHOWN else None
+            group.add_argument(flag, choices=option.words, metavar=shown, help=help_text)
         else:
             metavar = f"{option.metavar},..." if several else option.metavar
             group.add_argument(flag, metavar=metavar, help=help_text)

@@ -9,6 +9,7 @@ from unmask.conformance.cases import KnownDifference, NotOffered, dream_rule
 from unmask.decoding.options import Eos
 from unmask.decoding.sampling import Sampling
 from unmask.models.load import Loaded
+from unmask.rules.registry import kinds
 
 
 @dataclass(frozen=True)
@@ -124,13 +125,14 @@ def _sdar_plan(p: dict[str, Any]) -> GenerationPlan:
 def _dllm_plan(p: dict[str, Any], source: str, case: dict[str, Any]) -> GenerationPlan:
     """dllm's samplers: mdlm on one canvas, bd3lm and OPDLM in blocks from the prompt's end."""
     if "MDLMSampler.infill" in source:
-        return _dllm_infill_plan(p)
+        return _dllm_infill_plan(p, case)
     if case["case"] == "bd3lm_pad_in_answer":
         raise KnownDifference("upstream hides every <|endoftext|> of the answer as padding")
     length, block = p["max_new_tokens"], p["block_size"]
     blocks = -(-length // block)
     steps = p.get("steps_per_block", 0) * blocks or p["steps"]
-    plan = GenerationPlan(f"confidence | even({steps})", length, guidance=p.get("cfg_scale") or 0.0)
+    sizes = [min(block, length - first) for first in range(0, length, block)]
+    plan = GenerationPlan(_dllm_rule(steps, sizes), length, guidance=p.get("cfg_scale") or 0.0)
     if "MDLMSampler" in source:
         return replace(plan, block=block if block < length else None)
     cache = None if plan.guidance else "block"
@@ -138,10 +140,21 @@ def _dllm_plan(p: dict[str, Any], source: str, case: dict[str, Any]) -> Generati
     return replace(plan, attention_block=block, from_prompt_end=True)
 
 
-def _dllm_infill_plan(p: dict[str, Any]) -> GenerationPlan:
+def _dllm_infill_plan(p: dict[str, Any], case: dict[str, Any]) -> GenerationPlan:
     if p["block_size"] is not None:
         raise NotOffered("blocks of an infill count from its first mask here, upstream's from 0")
-    return GenerationPlan(f"confidence | even({p['steps']})", 0, infill=True)
+    masks = case["prompt_ids"][0].count(case["mask_id"])
+    return GenerationPlan(_dllm_rule(p["steps"], [masks]), 0, infill=True)
+
+
+def _dllm_rule(steps: int, blocks: list[int]) -> str:
+    """The rule of dllm for blocks with so many masks: LLaDA's timetable where both agree."""
+    each = -(-steps // len(blocks))
+    if not any(masks % each for masks in blocks):
+        return f"confidence | static({each * len(blocks)})"
+    if "even" not in [kind.name for kind in kinds("select")]:
+        raise NotOffered("this build has no timetable that rounds half to even")
+    return f"confidence | even({steps})"
 
 
 def _card_plan(p: dict[str, Any], case: dict[str, Any]) -> GenerationPlan:

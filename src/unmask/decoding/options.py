@@ -15,7 +15,7 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from unmask.errors import RequestError, UnknownName, did_you_mean
-from unmask.models.template_args import parse_template_args, spelled_template_args
+from unmask.models.template_args import ALLOWED, parse_template_args, spelled_template_args
 from unmask.models.words import CACHES, DTYPES, FAMILY_NAMES
 from unmask.rules.recipes import DEFAULT_RULE, RECIPES
 
@@ -50,7 +50,7 @@ class Option:
         if self.kind == "text":
             return "a text"
         if self.kind == "arguments":
-            return "a JSON object, or key=value,key=value"
+            return ALLOWED
         if self.kind == "word":
             return f"one of {', '.join(self.words)}"
         number = "a whole number" if self.kind == "whole" else "a number"
@@ -175,7 +175,8 @@ class DecodingOptions:
     )
     family: str | None = _option(
         "word",
-        "family of the checkpoint, where config.json does not tell",
+        "family of the checkpoint, where config.json does not tell; 'unmask models --families' "
+        "lists them",
         "by config.json and the folder's name",
         words=FAMILY_NAMES,
         metavar="NAME",

@@ -13,13 +13,14 @@ MOST_ARGUMENTS = 64
 MOST_VALUES = 10_000  # in all arguments together
 MOST_CHARACTERS = 1 << 20
 DEEPEST = 16
+ALLOWED = "a JSON object, or key=value,key=value"
 OURS = ("messages", "add_generation_prompt")  # what the renderer itself sets
 
 
 def check_template_args(name: str, given: Any) -> dict[str, Any]:
     """A copy of the arguments; raises unless they are names with JSON values, not too many."""
     if not isinstance(given, Mapping):
-        raise RequestError(f"{name} must be an object of names and values, got {given!r:.100}")
+        raise RequestError(f"{name} must be {ALLOWED}, got {given!r:.100}")
     if len(given) > MOST_ARGUMENTS:
         raise RequestError(f"{name} must hold at most {MOST_ARGUMENTS} names, got {len(given)}")
     for key in given:
@@ -69,9 +70,7 @@ def parse_template_args(name: str, text: str) -> dict[str, Any]:
     for part in text.split(","):
         key, equals, value = part.partition("=")
         if not equals:
-            raise RequestError(
-                f"{name} must be a JSON object or key=value,key=value, got {text!r:.100}"
-            )
+            raise RequestError(f"{name} must be {ALLOWED}, got {text!r:.100}")
         pairs[key.strip()] = _value(value.strip())
     return check_template_args(name, pairs)
 
