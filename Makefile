@@ -8,7 +8,7 @@ ENGINES := .venv-engines
 # What make check leaves to make test: see the markers in pyproject.toml.
 LEFT_OUT := slow or browser or compile or hostile or install or long or ray or triton
 
-.PHONY: setup demo lab check lint test test-engines format bench bench-install train table clean
+.PHONY: setup demo lab arena check lint test test-engines format bench bench-install train table clean
 
 setup: $(STAMP)
 
@@ -23,6 +23,9 @@ demo: setup
 lab: setup
 	$(BIN)/unmask sweep embedded --workers 2 --store build/lab.sqlite
 	$(BIN)/unmask report build/lab.sqlite --output build/lab-report
+
+arena: setup  # every rule along its knob on the embedded model; docs/arena.md is made from it
+	$(BIN)/unmask arena --store build/arena.sqlite --output build/arena
 
 # Format, lint, types and the fast tests of everything: before every commit.
 check: lint

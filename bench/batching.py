@@ -68,7 +68,10 @@ class Staying:
 
 
 def _only(canvas: Canvas, row: int) -> Canvas:
-    parts = {name: value[row : row + 1] for name, value in vars(canvas).items()}
+    parts = {
+        name: value if isinstance(value, bool) else value[row : row + 1]
+        for name, value in vars(canvas).items()
+    }
     return Canvas(**parts)
 
 

@@ -13,9 +13,9 @@ import unmask
 
 
 @unmask.score(needs=unmask.Needs())
-def sober(view: unmask.View) -> Tensor:
+def sober(view: unmask.View) -> unmask.Scores:
     """Log confidence minus a tenth of the entropy."""
-    return view.confidence.log() - 0.1 * view.entropy
+    return unmask.Scores.log_utility(view.confidence.log() - 0.1 * view.entropy)
 
 
 @unmask.selection(needs=unmask.Needs())

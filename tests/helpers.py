@@ -17,7 +17,8 @@ from unmask.kernels.reduce import Previous, reduce
 from unmask.models.denoiser import Canvas, Hidden, ModelSpec
 from unmask.models.toys.lookup import LookupDenoiser
 from unmask.rules.registry import Kind, kinds, notation
-from unmask.rules.view import BOTH_KL, Progress, Scores, View
+from unmask.rules.rule import Rule
+from unmask.rules.view import FIELDS, Progress, Scores, View
 
 VOCABULARY, LENGTH, REACH = 12, 24, 3
 EOS, MASK = VOCABULARY - 2, VOCABULARY - 1
@@ -37,8 +38,8 @@ def bits(*rows: list[int]) -> Tensor:
 
 def places(chosen: Tensor, row: int = 0) -> list[int]:
     """Where a row of a bool tensor is True."""
-    found: list[int] = chosen[row].nonzero()[:, 0].tolist()
-    return found
+    positions: list[int] = chosen[row].nonzero()[:, 0].tolist()
+    return positions
 
 
 def hand_view(confidence: list[float], **fields: Any) -> View:
@@ -73,10 +74,15 @@ def random_view(seed: int, rows: int = 3, width: int = 9) -> View:
     masked = (uniform(rows, width) < 0.7) & inside
     seen = uniform(rows, width) < 0.8
     slot = torch.where(seen.flatten(), torch.arange(cells), -1)
-    stats = reduce(now, Previous(now + moved, slot), BOTH_KL)
+    stats = reduce(now, Previous(now + moved, slot), frozenset(FIELDS))
 
     def lay(values: Tensor) -> Tensor:
         return torch.where(inside, values.view(rows, width), 0)
+
+    top = now.softmax(-1).topk(8, -1)
+
+    def lay_top(values: Tensor) -> Tensor:
+        return torch.where(inside[..., None], values.view(rows, width, 8), 0)
 
     offset = whole(0, 3, rows) * width
     answer = offset + width + whole(0, 20, rows)
@@ -95,12 +101,21 @@ def random_view(seed: int, rows: int = 3, width: int = 9) -> View:
         seen=seen & inside,
         kl_prev_cur=lay(stats.kl_prev_cur),
         kl_cur_prev=lay(stats.kl_cur_prev),
+        js=lay(stats.js),
+        tv=lay(stats.tv),
         trail=0.002 * uniform(rows, width, 4) * inside[..., None],
         draws=uniform(rows, width) * masked,
         drift=2 * uniform(rows, width) * committed,
         revocable=committed,
         revoked_times=whole(0, 2, rows, width) * committed,
         deferred=torch.zeros_like(masked),
+        top_tokens=lay_top(top.indices),
+        top_probabilities=lay_top(top.values),
+        ends=(uniform(rows, width) < 0.3) & inside,
+        standing=whole(0, EOS, rows, width),
+        shadow=uniform(rows, width) * committed,
+        support=uniform(rows, width) * committed,
+        chosen=masked & (uniform(rows, width) < 0.5),
         progress=Progress(
             step=whole(0, 6, rows),
             opened=masked.sum(-1) + whole(0, 3, rows),
@@ -108,6 +123,9 @@ def random_view(seed: int, rows: int = 3, width: int = 9) -> View:
             offset=offset,
             known=known,
             answer_length=answer,
+            window=whole(0, 3, rows),
+            ended=uniform(rows) < 0.2,
+            gaps=6 * uniform(rows, 5),
         ),
     )
 
@@ -123,7 +141,7 @@ def random_scores(seed: int, rows: int = 3, width: int = 9) -> Scores:
     """Scores in [0, 1] with ties and zeros among them, ranked by their logarithm."""
     generator = torch.Generator().manual_seed(seed)
     value = torch.randint(0, 9, (rows, width), generator=generator).double() / 8
-    return Scores.log_of(value)
+    return Scores.probability(value)
 
 
 def widened(view: View, columns: int) -> View:
@@ -240,10 +258,11 @@ def outcome(result: Result) -> dict[str, Any]:
 
 
 def default_text(kind: Kind) -> str:
-    """A part with its default knobs, but a timetable of few steps."""
+    """A part with its default knobs, but a timetable of few steps; behind SWD if it needs one."""
     first = next(iter(kind.arguments), None)
     knobs = {"steps": FEW_STEPS} if first is not None and first.name == "steps" else {}
-    return notation(kind.make(**knobs))
+    before = "swd(5) | " if hasattr(kind.target, "around") else ""
+    return before + notation(kind.make(**knobs))
 
 
 def texts(stage: str) -> list[str]:
@@ -290,15 +309,17 @@ def _allowed(parts: set[str]) -> bool:
     return "entropy" not in parts or not any(part.startswith("pc") for part in parts)
 
 
-def _text(logits: str, score: str, modulate: str, limit: str, revoke: str, select: str) -> str:
-    return " | ".join(filter(None, (logits, score, modulate, select, limit, revoke)))
+def _text(*parts: str) -> str:
+    """A rule of the stages of `_small_stages`, and its selection."""
+    *before, limit, revoke, select = parts
+    return " | ".join(filter(None, (*before, select, limit, revoke)))
 
 
 def _small_stages() -> list[list[str]]:
     """All stages but the selection; "" where a rule has no part of a stage."""
-    stages = (texts("logits"), texts("modulate"), texts("limit"), texts("revoke"))
-    logits, modulate, limit, revoke = (["", *stage] for stage in stages)
-    return [logits, texts("score"), modulate, limit, revoke]
+    names = ("window", "logits", "modulate", "candidates", "limit", "revoke")
+    window, logits, *others = (["", *texts(stage)] for stage in names)
+    return [window, logits, texts("score"), *others]
 
 
 def rule_texts() -> list[str]:
@@ -312,7 +333,12 @@ def rule_texts() -> list[str]:
         "entropy | swd(2, kl=cur_prev) | top(1)",
         "entropy | swd(2, start=single, form=signed) | eb(0.5)",
         "margin | swd(2, start=skip, scope=block) | threshold(0.3)",
+        "confidence | swd(2, kl=js) | frontier(3) | eb(0.5)",
+        "margin | swd(2, kl=tv, form=bounded) | frontier(4, unit=positions) | threshold(0.3)",
+        "confidence | swd(2, start=single) | threshold(0.5) | upstream(1, window=3)",
         "confidence | swd(1) | klass(0.5, kl=0.1, gate=no)",
+        "entropy | swd(1) | eb(0.5, free=flattest_first)",
+        "entropy | frontier(5) | eb(0.5, free=leftmost)",
         "confidence | swd(1) | threshold(0.4) | revoke(0.2, times=2)",
         "credit(0.65) | confidence | swd(1) | eb(1) | floor(2) | revoke(0.3)",
         "credit(0.65) | confidence | swd(5) | threshold(0.5)",
@@ -320,6 +346,16 @@ def rule_texts() -> list[str]:
         "confidence | eb(1) | cap(1, steps=4)",
     ]
     return list(dict.fromkeys([*covering, *readings]))
+
+
+def hosted_texts() -> list[str]:
+    """The rules of `rule_texts` that a host can run which makes the forwards and has no EOS."""
+    rules = {text: Rule.parse(text) for text in rule_texts() if "no_end" not in text}
+    return [
+        text
+        for text, rule in rules.items()
+        if not (rule.sight or rule.needs.rechecks or rule.needs.ends)
+    ]
 
 
 def pair_texts() -> list[str]:

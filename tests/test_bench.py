@@ -144,7 +144,7 @@ def test_a_bench_prints_a_table_and_writes_its_figures_with_the_machine(
     rows = [{"name": "one", "share": 0.014, "times": 3.26}, {"name": "other", "times": 12.0}]
     columns = (Column("name", "which"), Column("share", "share", ".1%"),
                Column("times", "faster", ".1f", "x"))  # fmt: skip
-    file = tmp_path / "found.json"
+    file = tmp_path / "results.json"
     monkeypatch.setattr(sys, "argv", ["bench", "--short", "--json", str(file)])
     threads = torch.get_num_threads()
     try:
@@ -154,10 +154,10 @@ def test_a_bench_prints_a_table_and_writes_its_figures_with_the_machine(
     assert capsys.readouterr().out == (
         "A title\nwhich  share  faster\none     1.4%    3.3x\nother          12.0x\n"
     )
-    found = json.loads(file.read_text())
-    assert found["rows"] == rows
-    assert found["command"] == "python -m bench.some --short"
-    assert found["environment"]["threads"] == 1
+    record = json.loads(file.read_text())
+    assert record["rows"] == rows
+    assert record["command"] == "python -m bench.some --short"
+    assert record["environment"]["threads"] == 1
 
 
 def test_the_page_of_benchmarks_shows_what_was_measured_last():

@@ -51,18 +51,18 @@ def files_of(wheel):
 
 def extras_of(metadata):
     """Of each extra but dev, the packages that it brings."""
-    found = {}
+    required = {}
     for line in metadata.get_all("Requires-Dist"):
         if match := re.search(r"^([\w.-]+).*extra == '([\w-]+)'", line):
-            found.setdefault(match[2], set()).add(match[1])
-    return {extra: names for extra, names in found.items() if extra != "dev"}
+            required.setdefault(match[2], set()).add(match[1])
+    return {extra: names for extra, names in required.items() if extra != "dev"}
 
 
 @pytest.mark.parametrize("which", ["wheel", "pure"])
 def test_the_wheel_holds_the_package_and_nothing_else(made, which):
-    found = set(files_of(getattr(made, which)))
+    names = set(files_of(getattr(made, which)))
     info = f"unmask-{unmask.__version__}.dist-info/"
-    package = {name for name in found if not name.startswith(info)}
+    package = {name for name in names if not name.startswith(info)}
     sources = {
         str(Path("unmask") / file.relative_to(PACKAGE))
         for file in PACKAGE.rglob("*")
@@ -71,7 +71,7 @@ def test_the_wheel_holds_the_package_and_nothing_else(made, which):
     native = {LIBRARY} if which == "wheel" and build.compiler() else set()
     assert package == sources | native
     assert {"unmask/py.typed", "unmask/embedded/model/model.safetensors"} <= package
-    assert {f"{info}METADATA", f"{info}entry_points.txt", f"{info}licenses/LICENSE"} <= found
+    assert {f"{info}METADATA", f"{info}entry_points.txt", f"{info}licenses/LICENSE"} <= names
 
 
 def test_no_path_of_the_machine_that_built_it_is_in_the_wheel(made):
@@ -151,12 +151,12 @@ sys.meta_path.insert(0, Blocker())
 IMPORTS = """
 import unmask
 failed = {}
-for found in pkgutil.walk_packages(unmask.__path__, "unmask.", onerror=lambda name: None):
-    if not found.name.endswith((".__main__", "._reduce")):
+for module in pkgutil.walk_packages(unmask.__path__, "unmask.", onerror=lambda name: None):
+    if not module.name.endswith((".__main__", "._reduce")):
         try:
-            importlib.import_module(found.name)
+            importlib.import_module(module.name)
         except (ImportError, unmask.UnmaskError) as error:
-            failed[found.name] = str(error)
+            failed[module.name] = str(error)
 print(failed)
 """
 COMMAND = "\nfrom unmask.cli import main\nsys.exit(main({arguments!r}))"

@@ -124,7 +124,7 @@ def planted(text: str, fault: Fault) -> str:
     if count != 1:
         raise LookupError(
             f"{fault.name}: {fault.file} holds {fault.old!r} {count} times, not once; write the "
-            "present text into tools/fault_table.py"
+            "present text into tools/fault_table"
         )
     return text.replace(fault.old, fault.new)
 

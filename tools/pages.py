@@ -43,10 +43,13 @@ def rules_page() -> Iterator[str]:
 
     yield "# Rules\n"
     yield "A rule is parts separated by bars, in this order:\n"
-    yield "```\n[credit |] score [| modulators] | selection [| limits] [| revoke]\n```\n"
+    order = "score [| modulators] [| candidates] | selection [| limits] [| revoke]"
+    yield f"```\n[window |] [credit |] {order}\n```\n"
     yield "A part is a name, or `name(value, key=value)`. `Rule.parse` and `str` are inverse."
     yield "Braces make a sweep: `margin | swd({0,1,5}) | eb({0.05,0.1})` stands for six rules, and"
     yield "`Rule.expand` gives them in order. `unmask rules RULE` explains one in words."
+    yield "A source names who published a part. The results in a paper are its authors'; what this"
+    yield "project measured of a part stands in [embedded.md](embedded.md), for the embedded model."
     yield "`python tools/pages.py` makes this page from the table of parts.\n"
     for stage in STAGES:
         yield f"## {STAGE_TITLES[stage]}\n"
@@ -56,13 +59,16 @@ def rules_page() -> Iterator[str]:
             yield f"{kind.summary}\n"
             yield f"`{kind.formula}` — {kind.source}\n"
             yield from _details(kind.target.__doc__ or "")
+            if kind.note:
+                yield f"{kind.note}\n"
     yield "## Recipes\n"
-    yield "A recipe names a rule and the settings that are usual for it.\n"
-    yield "| name | rule | window | note |\n|---|---|---|---|"
+    yield "A recipe names a rule, and the block and length that belong to it. Where it has none,"
+    yield "the task's preset has one; without a task, it is 256 tokens in the full window.\n"
+    yield "| name | rule | block | length | note |\n|---|---|---|---|---|"
     for recipe in RECIPES.values():
-        window = f"block {recipe.block}" if recipe.block else "full"
         rule = recipe.rule.replace("|", "\\|")
-        yield f"| {recipe.name} | `{rule}` | {window} | {recipe.note} |"
+        block, length = recipe.block or "", recipe.length or ""
+        yield f"| {recipe.name} | `{rule}` | {block} | {length} | {recipe.note} |"
 
 
 def _details(docstring: str) -> Iterator[str]:

@@ -32,7 +32,16 @@ class UnknownName(RuleError):  # noqa: N818  (reads as the sentence it prints)
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
         names = list(known)
         hint = did_you_mean(name, names) or ";"
-        super().__init__(f"unknown {kind} {name!r}{hint} known: {', '.join(names)}")
+        super().__init__(f"unknown {kind} {shown(name)}{hint} known: {', '.join(names)}")
+
+
+def shown(value: object, most: int = 200) -> str:
+    """What was given, for a message: its repr, cut if it is very long."""
+    try:
+        text = repr(value)
+    except ValueError:
+        text = "a number with more digits than Python writes"
+    return text if len(text) <= most else f"{text[:most]}... ({len(text)} characters)"
 
 
 def did_you_mean(name: str, known: Iterable[str], cutoff: float = 0.5) -> str:

@@ -1,5 +1,6 @@
 """The command line as a person meets it: fast help, one-line errors, honest exit codes."""
 
+import argparse
 import json
 import subprocess
 import sys
@@ -219,3 +220,42 @@ def test_a_demo_that_cannot_write_computes_nothing(monkeypatch, tmp_path, capsys
     assert capsys.readouterr().err == (
         f"unmask demo: --output {folder} cannot be written: Not a directory; give another folder\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--verison"], "unknown argument '--verison'; did you mean '--version'?"),
+        ([], "a COMMAND is missing"),
+        (["run", "hi", "--seed", str(10**23)], f"--seed must be at most {2**63 - 1}, got 1000"),
+        (["run", "hi", "--length", str(2**21)], f"--length must be at most {2**20}, got 2097152"),
+    ],
+)
+def test_a_slip_is_answered_with_what_was_meant_or_is_allowed(arguments, message, capsys):
+    try:
+        code = main(arguments)
+    except SystemExit as error:
+        code = error.code
+    assert code == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "rule", ["{rule} | " * 2000, "confidence | swd(5) | " * 2000, "x" * 10**5, "top(1)}" * 2000]
+)
+def test_a_very_long_rule_is_not_repeated_whole(rule, capsys):
+    assert main(["run", "hi", "--rule", rule]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert len(error) < 2000
+
+
+def test_ctrl_c_while_the_command_line_is_read_is_one_line(monkeypatch, capsys):
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(argparse.ArgumentParser, "parse_args", interrupted)
+    assert main(["run", "hi"]) == 130
+    assert capsys.readouterr().err == "unmask: interrupted\n"

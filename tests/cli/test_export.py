@@ -103,3 +103,16 @@ def test_without_sglang_its_algorithm_names_the_extra():
         pytest.skip("SGLang is installed")
     with pytest.raises(UnmaskError, match=r"pip install 'unmask\[sglang\]'"):
         import_module("unmask.integrations.sglang.algorithm")
+
+
+def test_parts_of_ones_own_are_named_in_the_file(export, tmp_path, clean_table):
+    (tmp_path / "exported_parts.py").write_text(
+        "import unmask\n\n@unmask.selection\ndef all_now(view, scores):\n    return view.masked\n"
+    )
+    rule = ("--rule", "confidence | all_now")
+    code, _, error, text = export(*rule, "--import", "exported_parts.py")
+    assert (code, error) == (0, "")
+    assert text.splitlines()[1:] == [
+        f'imports: ["{tmp_path / "exported_parts.py"}"]',
+        'rule: "confidence | all_now"',
+    ]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import runpy
+import sys
 
 import pytest
 
 import unmask
 from unmask.cli import main
+from unmask.rules.registry import TABLE
 
 
 @pytest.fixture
@@ -64,7 +66,7 @@ def test_everything_that_is_asked_for_stands_in_the_code(export, tmp_path):
         (("--rule", "confidenze | top(1)"), "did you mean 'confidence'"),
         (("--block", "many"), "--block must be a whole number >= 1 or 'full', got 'many'"),
         (("--steps", "0"), "steps must be a whole number >= 1, got 0"),
-        (("--length", "-3"), "length must be a whole number >= 1, got -3"),
+        (("--length", "-3"), "length must be a whole number >= 1 or 'auto', got -3"),
     ],
 )
 def test_bad_options_are_one_line_and_write_nothing(export, tmp_path, given, message):
@@ -91,3 +93,16 @@ def test_somebody_elses_code_is_not_overwritten(export, tmp_path):
     assert code == 2
     assert "was not written by unmask; give another folder, or delete the file" in error
     assert theirs.read_text() == "def generate(model): ..."
+
+
+def test_parts_of_ones_own_are_imported_by_the_code(export, tmp_path, clean_table):
+    file = tmp_path / "generated_parts.py"
+    file.write_text(
+        "import unmask\n\n@unmask.selection\ndef all_now(view, scores):\n    return view.masked\n"
+    )
+    given = ("--rule", "confidence | all_now", "--import", "generated_parts.py")
+    assert export("x", *given)[0] == 0
+    TABLE.pop("all_now")
+    sys.modules.pop("generated_parts")
+    runpy.run_path(str(tmp_path / "x/custom_generate/generate.py"))
+    assert str(unmask.Rule.parse("confidence | all_now")) == "confidence | all_now"

@@ -29,9 +29,9 @@ def test_eval_decodes_grades_and_tells(store, capsys):
     assert "confidence|top(1)" in out
     assert "100.0" in out
     assert f"stored in {store}" in out
-    with Store(store, create=False) as found:
-        (trial,) = found.trials()
-        assert len(found.rows(trial)) == 3
+    with Store(store, create=False) as opened:
+        (trial,) = opened.trials()
+        assert len(opened.rows(trial)) == 3
 
 
 @pytest.mark.parametrize(("lam", "has_kl"), [(0, False), (5, True)])
@@ -41,14 +41,14 @@ def test_eval_ends_with_where_time_and_memory_went(store, capsys, lam, has_kl):
     lines = capsys.readouterr().out.splitlines()
     head = lines.index("averages per example:") + 1
     names = [name for name in lines[head].split("  ") if name]
-    found = dict(zip(map(str.strip, names), lines[head + 1].split(), strict=True))
+    cells = dict(zip(map(str.strip, names), lines[head + 1].split(), strict=True))
     model, decision, kl, total = (
-        float(found[name]) for name in ("model s", "decision s", "of it KL s", "total s")
+        float(cells[name]) for name in ("model s", "decision s", "of it KL s", "total s")
     )
     assert model + decision == pytest.approx(total, rel=0.02)
     assert (kl > 0) == has_kl
     assert kl < decision
-    assert 0 < float(found["memory GB, mean"]) <= float(found["peak"])
+    assert 0 < float(cells["memory GB, mean"]) <= float(cells["peak"])
     assert lines[head + 2].startswith("the run was not timed")
 
 
@@ -60,16 +60,26 @@ def test_a_sweep_from_a_file_goes_on_where_it_was(store, tmp_path, capsys):
     for limit in ("2", "4"):
         assert main(["sweep", str(file), "--limit", limit, "--store", str(store)]) == 0
     assert capsys.readouterr().out.count("confidence|top(4)") == 2
-    with Store(store) as found:
-        assert [len(found.rows(trial)) for trial in found.trials()] == [4, 4]
+    with Store(store) as opened:
+        assert [len(opened.rows(trial)) for trial in opened.trials()] == [4, 4]
 
 
 def test_a_dry_run_says_the_cost_and_runs_nothing(store, capsys):
-    assert main(["sweep", "embedded", "--store", str(store), "--dry-run"]) == 0
+    assert main(["eval", *SMALL, "--store", str(store), "--dry-run"]) == 0
     out = capsys.readouterr().out
     assert "forwards left" in out
-    assert "hours on one A100" in out
+    assert " s on this machine (cpu, batch size 8, one worker)" in out
+    assert "A100" not in out
     assert not store.exists()
+
+
+def test_the_lines_of_a_run_tell_eos_policies_apart(store, capsys):
+    rule = ["--rule", "confidence | top(4)", "--eos", "keep,last"]
+    assert main(["sweep", *SMALL, *rule, "--store", str(store)]) == 0
+    assert capsys.readouterr().err.splitlines() == [
+        "done: copy, 16 tokens: confidence | top(4), full window, EOS kept",
+        "done: copy, 16 tokens: confidence | top(4), full window, EOS last",
+    ]
 
 
 def test_the_sweeps_of_the_package_are_listed(capsys):
@@ -98,6 +108,23 @@ def test_tuning_tells_its_choice(store, capsys):
     assert "regret" in out
 
 
+def test_tuning_takes_a_rule_with_a_part_of_ones_own(store, tmp_path, capsys):
+    file = tmp_path / "tuned_part.py"
+    file.write_text(
+        "import unmask\n\n\n@unmask.selection\ndef leftmost(view, scores, k: int = 1):\n"
+        '    """The leftmost masks."""\n'
+        "    return view.masked & (view.masked.cumsum(-1) <= k)\n"
+    )
+    asked = ["tune", "--task", "copy", "--length", "16", "--block", "full", "--import", str(file)]
+    small = ["--budget", "40", "--calibration", "3", "--held-out", "2"]
+    rule = ["--rule", "confidence | swd({0,1}) | leftmost({1,8})"]
+    assert main([*asked, *small, *rule, "--store", str(store)]) == 0
+    out = capsys.readouterr().out
+    assert "2 curves on 3 examples: best confidence | " in out
+    assert "leftmost(·), full window, AUP" in out
+    assert "chosen: confidence | " in out
+
+
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
@@ -114,6 +141,15 @@ def test_tuning_tells_its_choice(store, capsys):
         (["sweep", *SMALL, "--rule", "top(1)"], "the rule has no score"),
         (["tune", "--task", "copy", "--lam", "x"], "--lam takes numbers separated by commas"),
         (["tune", "--task", "copy", "--calibration", "0"], "must be from 1 to 199"),
+        (["tune", "--task", "copy", "--nfe", "-1"], "--nfe must be a number > 0, got -1"),
+        (["tune", "--task", "copy", "--nfe", "0"], "--nfe must be a number > 0, got 0"),
+        (["tune", "--task", "copy", "--nfe", "nan"], "--nfe must be a number > 0, got nan"),
+        (["tune", "--task", "copy", "--held-out", "0"], "--held-out must be >= 1, got 0"),
+        (["tune", "--task", "copy", "--selection", "ebb"], "unknown rule part 'ebb'; did you mean"),
+        (
+            ["tune", "--task", "copy", "--rule", "swd", "--lam", "1", "--score", "margin"],
+            "--rule is a whole rule, so leave out --score and --lam",
+        ),
         (["report", "nowhere.sqlite"], "nowhere.sqlite does not exist"),
     ],
 )

@@ -20,7 +20,9 @@ def store(tmp_path):
 def test_the_report_lies_beside_its_store(store, capsys):
     assert main(["report", str(store)]) == 0
     folder = store.with_name("mine-report")
-    assert {file.name for file in folder.iterdir()} == {"report.md", "report.json", "report.html"}
+    plot = "rules-words-32-tokens-full-window-01"
+    names = {"report.md", "report.json", "report.html", f"{plot}.svg", f"{plot}.png"}
+    assert {file.name for file in folder.iterdir()} == names
     assert f"written: {folder / 'report.html'}" in capsys.readouterr().out
 
 
@@ -39,7 +41,7 @@ def test_a_baseline_of_choice(store, tmp_path):
     ("more", "message"),
     [
         (["--baseline", "margin | top(1)"], "unknown baseline 'margin | top(1)'"),
-        (["--baseline", "confidence | tpo(1)"], "did you mean 'top'?"),
+        (["--baseline", "confidence | tpo(1)"], "did you mean 'confidence | eb(0.1)'?"),
         (["--output", "FILE"], "is a file; give --output a folder"),
     ],
 )

@@ -10,6 +10,7 @@ from torch.nn.functional import pad
 
 from tests.helpers import alone, random_scores, random_view, texts, widened
 from unmask import Rule, Scores
+from unmask.rules.memory import Edit
 
 LIMITS = {text: Rule.parse(f"confidence | top(1) | {text}").limits[0] for text in texts("limit")}
 LIMITS |= {
@@ -60,17 +61,41 @@ def test_columns_beyond_the_window_change_no_limit(limit, seed, columns):
     assert torch.equal(limited, pad(limit(view, scores, chosen), (0, columns)))
 
 
+def _edit(revoke, view):
+    """What a revocation does, in full."""
+    result = revoke(view)
+    result = Edit(result) if isinstance(result, torch.Tensor) else result
+    nothing, no_row = torch.zeros_like(view.masked), torch.zeros(len(view.masked), dtype=bool)
+    return (
+        result.masked,
+        nothing if result.written is None else result.written,
+        no_row if result.held is None else result.held,
+    )
+
+
 @every_revoke
 @given(seed=SEEDS)
-def test_only_commitments_are_taken_back(revoke, seed):
+def test_only_commitments_are_taken_back_or_replaced(revoke, seed):
     view = random_view(seed)
-    assert not (revoke(view) & ~view.revocable).any()
+    masked, written, _ = _edit(revoke, view)
+    assert not (masked & ~(view.revocable | view.chosen)).any()
+    assert not (written & ~(view.revocable | view.chosen)).any()
 
 
 @every_revoke
 @given(seed=SEEDS)
 def test_rows_are_revoked_independently(revoke, seed):
     view = random_view(seed)
-    whole = revoke(view)
+    whole = _edit(revoke, view)
     for b in range(3):
-        assert torch.equal(whole[b : b + 1], revoke(alone(view, b)))
+        for all_rows, one in zip(whole, _edit(revoke, alone(view, b)), strict=True):
+            assert torch.equal(all_rows[b : b + 1], one)
+
+
+@every_revoke
+@given(seed=SEEDS, columns=st.integers(1, 5))
+def test_columns_beyond_the_window_change_no_revocation(revoke, seed, columns):
+    view = random_view(seed)
+    narrow, wide = _edit(revoke, view), _edit(revoke, widened(view, columns))
+    for before, after in zip(narrow, wide, strict=True):
+        assert torch.equal(after, pad(before, (0, columns)) if before.ndim == 2 else before)

@@ -14,13 +14,18 @@ from unmask.rules.registry import kinds
 from unmask.rules.scores import confidence, entropy, margin
 from unmask.rules.stability import Stability
 
-MODULATORS = [
-    Rule.parse(f"confidence | {default_text(kind)} | top(1)").modulators[0]
-    for kind in kinds("modulate")
-]
+MODULATORS = {
+    text: Rule.parse(f"confidence | {text} | top(1)").modulations[0].apply
+    for text in (
+        *map(default_text, kinds("modulate")),
+        "swd(5) | only(others)",
+        "swd(5) | only(first)",
+        "swd(5) | signal(shuffled)",
+    )
+}
 SEEDS = st.integers(0, 2**16)
 
-every_modulator = pytest.mark.parametrize("modulate", MODULATORS, ids=repr)
+every_modulator = pytest.mark.parametrize("modulate", MODULATORS.values(), ids=list(MODULATORS))
 
 
 @every_modulator
@@ -65,18 +70,22 @@ def test_a_score_in_the_unit_interval_keeps_its_key_the_logarithm_of_its_value(m
     torch.testing.assert_close(modulated.key.exp(), modulated.value, rtol=1e-12, atol=1e-300)
 
 
-@pytest.mark.parametrize("kl", ["prev_cur", "cur_prev"])
-@pytest.mark.parametrize("score", [confidence, margin], ids=["confidence", "margin"])
+@pytest.mark.parametrize("form", ["additive", "bounded"])
+@pytest.mark.parametrize("kl", ["prev_cur", "cur_prev", "js", "tv"])
 @given(seed=SEEDS, lam=st.floats(0, 50))
-def test_swd_never_raises_a_score_that_is_not_negative(score, kl, seed, lam):
+def test_swd_never_raises_a_score_that_is_not_negative(kl, form, seed, lam):
     view = random_view(seed)
-    base = score(view)
-    modulated = Stability(lam, kl=kl)(view, base)
+    for score in (confidence, margin):
+        _never_raised(Stability(lam, kl=kl, form=form), view, score(view))
+
+
+def _never_raised(stability, view, base):
+    modulated = stability(view, base)
     assert (modulated.value <= base.value).all()
     assert (modulated.key <= base.key).all()
 
 
-@pytest.mark.parametrize("form", ["additive", "signed"])
+@pytest.mark.parametrize("form", ["additive", "signed", "bounded"])
 @given(seed=SEEDS, lam=st.floats(0.01, 50))
 def test_swd_never_raises_the_negative_entropy_unless_it_is_read_literally(form, seed, lam):
     view = random_view(seed)
@@ -94,7 +103,7 @@ def test_a_larger_lam_lowers_every_key(seed, low, more):
 
 
 @pytest.mark.parametrize("start", ["single", "skip", "uniform"])
-@pytest.mark.parametrize("form", ["additive", "signed", "literal"])
+@pytest.mark.parametrize("form", ["additive", "signed", "literal", "bounded"])
 @given(seed=SEEDS)
 def test_lam_zero_returns_the_very_same_scores(start, form, seed):
     view = random_view(seed)

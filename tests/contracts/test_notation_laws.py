@@ -50,8 +50,9 @@ def test_a_part_with_random_knobs_reads_back_as_it_prints(kind, data):
 def _in_a_rule(kind, text):
     score = text if kind.stage == "score" else "confidence"
     select = text if kind.stage == "select" else "top(1)"
-    before = f"{text} | " if kind.stage == "logits" else ""
-    middle = f" | {text}" if kind.stage == "modulate" else ""
+    before = f"{text} | " if kind.stage in ("window", "logits") else ""
+    inner = " | swd(5)" if hasattr(kind.target, "around") else ""
+    middle = f"{inner} | {text}" if kind.stage in ("modulate", "candidates") else ""
     after = f" | {text}" if kind.stage in ("limit", "revoke") else ""
     return Rule.parse(f"{before}{score}{middle} | {select}{after}")
 

@@ -19,11 +19,15 @@ from tests.helpers import (
 )
 from unmask import Rule, Scores, best_first
 from unmask.rules.budget import Budget
-from unmask.rules.prefixes import EntropyBound, Factor
+from unmask.rules.factor import Factor
+from unmask.rules.prefixes import EntropyBound
 from unmask.rules.registry import kinds
 from unmask.rules.select import Threshold
 
 SELECTIONS = [Rule.parse(f"confidence | {default_text(kind)}").select for kind in kinds("select")]
+SELECTIONS += [
+    EntropyBound(0.5, free=free) for free in ("leftmost", "leftmost_alone", "flattest_first")
+]
 EAGER = [select for select in SELECTIONS if not getattr(select, "waits", False)]
 WAITING = [select for select in SELECTIONS if getattr(select, "waits", False)]
 SEEDS = st.integers(0, 2**16)
@@ -90,7 +94,7 @@ def test_what_stands_at_other_positions_does_not_matter(select, seed):
 @given(seed=SEEDS)
 def test_keys_of_minus_infinity_stay_selectable(select, seed):
     view = random_view(seed)
-    hopeless = Scores.log_of(torch.zeros_like(view.confidence))
+    hopeless = Scores.probability(torch.zeros_like(view.confidence))
     left, steps = view, 0
     while left.masked.any():
         left = at_step(left.among(left.masked & ~select(left, hopeless)), steps)

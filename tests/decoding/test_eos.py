@@ -258,3 +258,14 @@ def test_a_model_that_never_ends_is_decoded_alike_by_every_policy(eos):
     denoiser = model([1, 2, 3, 4], [4.0, 3.0, 2.0, 1.0])
     keep = run(model([1, 2, 3, 4], [4.0, 3.0, 2.0, 1.0]), "keep")
     assert outcome(run(denoiser, eos)) == outcome(keep)
+
+
+def test_a_rule_that_asks_sees_which_tokens_would_end_the_answer():
+    denoiser = model([1, TURN, EOS, 3], [5.0, 3.0, 9.0, 7.0], CHAT)
+    for rule, known in (("swd(1) | only(ends) | ", True), ("", False)):
+        parsed = Settings(Rule.parse(f"confidence | {rule}top(1)"))
+        step = next(iter(decode_steps(denoiser, [prompt_request(CHAT, [0], 4, parsed)])))
+        ends = step.view.ends
+        assert (ends is not None) == known
+        if known:
+            assert ends.tolist() == [[False, True, True, False]]

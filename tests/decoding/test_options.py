@@ -36,6 +36,7 @@ EXAMPLES = {
     "family": ("sdar", "sdar"),
     "sub_block": ("2", 2),
     "template_args": ("enable_thinking=false,n=2", '{"enable_thinking": false, "n": 2}'),
+    "longest": ("99", 99),
 }
 
 
@@ -133,9 +134,32 @@ def test_defaults_fill_in_what_was_left_open_and_nothing_else():
     assert (resolved.settings.sampling.temperature, resolved.settings.sampling.top_p) == (0.0, 1.0)
 
 
+def test_a_recipes_block_and_length_come_before_the_presets():
+    preset = DecodingOptions(length=512, block=64)
+    for rule, block, length in (
+        ("swd-block32", 32, 512),  # it has no length of its own
+        ("dream", 64, 256),  # it has no block of its own
+        ("llada", 32, 256),
+        ("swd", 64, 512),
+    ):
+        resolved = resolve(DecodingOptions(rule), SPEC, preset)
+        assert (resolved.block, resolved.length) == (block, length)
+        asked = resolve(DecodingOptions(rule, length=128, block=8), SPEC, preset)
+        assert (asked.block, asked.length) == (8, 128)
+
+
 def test_a_loaded_block_causal_model_keeps_its_blocks():
     assert resolve(DecodingOptions(), CAUSAL, loaded=True).block == 4
     with pytest.raises(RequestError, match="load it with another block"):
         resolve(DecodingOptions(block=8), CAUSAL, loaded=True)
     with pytest.raises(RequestError, match="no full window"):
         resolve(DecodingOptions(block="full"), CAUSAL)
+
+
+def test_a_record_of_resolved_options_names_each_of_them_once():
+    options = DecodingOptions("swd-block32", length=64, steps=20, history=8, seed=3)
+    record = resolve(options, SPEC).record()
+    assert set(record) == set(OPTIONS) - {"cache", "guidance", "dtype", "mask_id", "longest"}
+    assert (record["length"], record["block"], record["steps"]) == (64, 32, 20)
+    assert (record["history"], record["seed"], record["eos"]) == (8, 3, "keep")
+    assert record["rule"] == "confidence | swd(1, start=uniform) | eb(0.1)"

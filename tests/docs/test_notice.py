@@ -12,7 +12,7 @@ NOTICE = (ROOT / "NOTICE").read_text()
 
 def test_every_project_of_the_golden_cases_is_named():
     projects = set()
-    for file in (ROOT / "tests/golden/decoders").glob("*.jsonl"):
+    for file in (ROOT / "tests/golden").glob("decoders*/*.jsonl"):
         for line in file.read_text().splitlines():
             upstream = json.loads(line).get("upstream") or {}
             projects |= {str(upstream["repo"]).split()[0]} if "repo" in upstream else set()

@@ -12,6 +12,8 @@ pytestmark = pytest.mark.hostile
 
 EXTREME = ("1e300", "-1e300", "1e-300", "nan", "inf", "1e400", "4097")
 FORMS = {
+    "window": "{} | confidence | top(1)",
+    "candidates": "confidence | {} | top(1)",
     "logits": "{} | confidence | top(1)",
     "score": "{} | top(1)",
     "modulate": "confidence | {} | top(1)",

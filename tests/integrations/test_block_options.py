@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from unmask import Rule
+from unmask.decoding.options import DecodingOptions
 from unmask.decoding.request import Settings
 from unmask.decoding.sampling import Sampling
-from unmask.errors import UnmaskError
+from unmask.errors import RequestError, UnmaskError
 from unmask.integrations.block_options import BlockOptions
 from unmask.models.denoiser import ModelSpec
 
@@ -66,3 +67,12 @@ def test_a_mistake_is_one_line(given, said):
         BlockOptions.read(given)
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "rule", ["slowfast", "joint-threshold", "saber", "confidence | p2(4) | p2_back(4)", "wino"]
+)
+def test_a_rule_that_needs_forwards_of_its_own_is_refused(rule):
+    options = BlockOptions(DecodingOptions(rule))
+    with pytest.raises(RequestError, match="needs forwards of its own"):
+        _ = options.settings

@@ -9,7 +9,7 @@ import weakref
 import pytest
 import torch
 
-from tests.helpers import MASK, VOCABULARY, canvas_of, logits_of, random_lookup, rule_texts
+from tests.helpers import MASK, VOCABULARY, canvas_of, hosted_texts, logits_of, random_lookup
 from unmask import infill
 from unmask.errors import UnmaskError
 from unmask.integrations.block_options import BlockOptions
@@ -54,7 +54,7 @@ class Host:
         return [i for i, block in enumerate(self.now) if MASK in block]
 
 
-@pytest.mark.parametrize("rule", rule_texts())
+@pytest.mark.parametrize("rule", hosted_texts())
 def test_blocks_in_any_company_and_order_are_decided_as_if_alone(rule):
     model, blocks, draw = random_lookup(7, length=WIDTH), blocks_of(4, 7), random.Random(7)
     host = Host(blocks, model, rule=rule)

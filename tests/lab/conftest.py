@@ -13,5 +13,5 @@ def data(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def tools():
-    with Tools(judge, Verifier(limit=60)) as found:  # a busy machine decides nothing
-        yield found
+    with Tools(judge, Verifier(limit=60)) as tools:  # a busy machine decides nothing
+        yield tools

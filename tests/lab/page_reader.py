@@ -73,6 +73,6 @@ class Reader(HTMLParser):
         return next(table for table in self.tables if table.caption == caption)
 
 
-def read_page(found, baseline=None):
+def read_page(summaries, baseline=None):
     """The page of a report on these summaries, without plots."""
-    return Reader(page(report_of(findings_of(found, baseline), []), {}))
+    return Reader(page(report_of(findings_of(summaries, baseline), []), {}))

@@ -64,11 +64,11 @@ def solved(pattern, **counters):
 
 def rows_of(outcomes, grader="words 1", worker=1, asked=None):
     """The same as rows, without a store."""
-    found = []
+    rows = []
     for ask, (right, *compat, counters) in zip(asked or asks(len(outcomes)), outcomes, strict=True):
         grade = {"acc": right, "acc_compat": compat[0] if compat else right}
-        found.append(StoredExample(ask, answer(**counters), grade, grader, worker))
-    return found
+        rows.append(StoredExample(ask, answer(**counters), grade, grader, worker))
+    return rows
 
 
 def summary(pattern, grader="words 1", asked=None, counters=None, **changes):

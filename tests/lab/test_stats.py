@@ -105,16 +105,16 @@ def test_many_discordant_problems_neither_overflow_nor_take_long():
 
 
 def test_a_comparison_counts_who_solved_what():
-    found = paired(*answers(only_first=2, only_second=10, both=50, neither=38))
-    assert (found.only_first, found.only_second) == (2, 10)
-    assert found.difference == pytest.approx(0.08)
-    assert found.p == pytest.approx(0.03857421875)
+    comparison = paired(*answers(only_first=2, only_second=10, both=50, neither=38))
+    assert (comparison.only_first, comparison.only_second) == (2, 10)
+    assert comparison.difference == pytest.approx(0.08)
+    assert comparison.p == pytest.approx(0.03857421875)
 
 
 def test_the_bootstrap_is_near_the_normal_interval_on_many_problems():
-    found = paired(*answers(only_first=150, only_second=200, both=400, neither=250))
+    comparison = paired(*answers(only_first=150, only_second=200, both=400, neither=250))
     spread = 1.959964 * math.sqrt((0.35 - 0.05**2) / 1000)
-    assert found.interval == pytest.approx((0.05 - spread, 0.05 + spread), abs=2e-3)
+    assert comparison.interval == pytest.approx((0.05 - spread, 0.05 + spread), abs=2e-3)
 
 
 def test_a_higher_level_is_wider():
@@ -125,9 +125,9 @@ def test_a_higher_level_is_wider():
 
 @given(solved=st.lists(st.booleans(), min_size=1))
 def test_equal_answers_do_not_differ(solved):
-    found = paired(solved, solved)
-    assert (found.difference, found.interval, found.p) == (0, Interval(0, 0), 1)
-    assert "-" not in repr(found)
+    comparison = paired(solved, solved)
+    assert (comparison.difference, comparison.interval, comparison.p) == (0, Interval(0, 0), 1)
+    assert "-" not in repr(comparison)
 
 
 @given(pairs=outcomes)
@@ -150,9 +150,9 @@ def test_the_order_of_the_problems_does_not_matter(pairs):
 
 def test_the_seed_decides_the_interval():
     first, second = answers(only_first=30, only_second=41, both=97, neither=151)
-    found = [paired(first, second, seed=seed) for seed in (0, 0, 1, 2, 3)]
-    assert found[0] == found[1]
-    assert len({each.interval for each in found}) > 1
+    comparisons = [paired(first, second, seed=seed) for seed in (0, 0, 1, 2, 3)]
+    assert comparisons[0] == comparisons[1]
+    assert len({each.interval for each in comparisons}) > 1
 
 
 def test_intervals_hold_the_truth_about_as_often_as_they_say():
@@ -173,9 +173,9 @@ def test_numbers_that_are_not_binary_are_resampled_as_they_are():
     rng = np.random.default_rng(0)
     fewer = rng.integers(-40, 8, size=250)
     drawn = rng.choice(fewer, size=(10_000, 250)).mean(-1)  # the plain bootstrap
-    found = bootstrap_mean(fewer)
-    assert found.mean == fewer.mean()
-    assert found.interval == pytest.approx(np.quantile(drawn, (0.025, 0.975)), abs=0.15)
+    estimate = bootstrap_mean(fewer)
+    assert estimate.mean == fewer.mean()
+    assert estimate.interval == pytest.approx(np.quantile(drawn, (0.025, 0.975)), abs=0.15)
 
 
 def test_a_constant_difference_is_certain():
@@ -229,9 +229,9 @@ def test_holm_leaves_a_single_p_alone():
 
 def test_holm_keeps_the_order_of_the_tests():
     ps = [0.2, 0.001, 0.04, 0.03]
-    found = holm(ps)
+    corrected = holm(ps)
     assert sorted(range(4), key=lambda i: ps[i]) == sorted(
-        range(4), key=lambda i: (found[i], ps[i])
+        range(4), key=lambda i: (corrected[i], ps[i])
     )
 
 
@@ -250,11 +250,11 @@ def test_two_identical_rules_differ_significantly_in_about_one_case_of_twenty(sh
 
 def test_a_real_difference_is_found():
     rng = np.random.default_rng(0)
-    found = 0
+    detected = 0
     for seed in range(50):
         first, second = (rng.random(200) < 0.5).tolist(), (rng.random(200) < 0.7).tolist()
-        found += paired(first, second, samples=1000, seed=seed).interval.low > 0
-    assert found > 40
+        detected += paired(first, second, samples=1000, seed=seed).interval.low > 0
+    assert detected > 40
 
 
 def test_stars_need_a_corrected_p_below_5_percent():

@@ -19,10 +19,10 @@ def summary(solved, asked=None, grader="words 1", **changes):
 
 
 def test_accuracy_comes_with_its_interval_and_its_twin():
-    found = summary([True, True, True, False])
-    assert found.accuracy() == 0.75
-    assert found.accuracy("acc_compat") == 0.0
-    low, high = found.interval()
+    result = summary([True, True, True, False])
+    assert result.accuracy() == 0.75
+    assert result.accuracy("acc_compat") == 0.0
+    low, high = result.interval()
     assert 0.3 < low < 0.75 < high < 0.96
 
 
@@ -79,8 +79,8 @@ def test_the_record_holds_every_figure():
 
 
 def test_answers_from_before_the_kl_was_timed_have_no_time_of_it():
-    found = summary([True, False])
-    del found.rows[0].answer["seconds_kl"]
-    assert found.seconds("kl") is None
-    assert found.seconds("model") == 0.3
-    assert found.record()["seconds"]["kl"] is None
+    result = summary([True, False])
+    del result.rows[0].answer["seconds_kl"]
+    assert result.seconds("kl") is None
+    assert result.seconds("model") == 0.3
+    assert result.record()["seconds"]["kl"] is None

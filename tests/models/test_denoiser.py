@@ -27,3 +27,9 @@ def test_the_eos_token_ends_an_answer_unless_others_are_named():
 def test_special_tokens_lie_inside_the_vocabulary(knobs):
     with pytest.raises(ModelError, match=r"model: special token -?\d lies outside .* 0..3"):
         ModelSpec(**knobs)
+
+
+def test_a_block_that_no_canvas_could_be_filled_up_to_is_refused():
+    for block in (0, -4, 10**6, 10**5000):
+        with pytest.raises(ModelError, match="must be from 1 to 4096, got"):
+            ModelSpec(mask_id=0, vocab_size=4, block=block)

@@ -257,7 +257,7 @@ def test_padding_on_the_right_changes_nothing(tmp_path, family):
     with torch.no_grad():
         together = logits_of(model, canvas_of(short, [*IDS, 7], mask=MASK))[0, : len(short)]
         alone = logits_of(model, canvas_of(short, mask=MASK))[0]
-    torch.testing.assert_close(together, alone, atol=1e-5, rtol=0)
+    torch.testing.assert_close(together, alone, atol=1e-5, rtol=1e-5)  # products round by shape
 
 
 def test_a_block_causal_model_sees_its_own_block_and_those_before(tmp_path):

@@ -64,8 +64,8 @@ def show(tab_of, tmp_path):
             for event, listener in listeners.items():
                 tab.on(event, listener)
         file = tmp_path / "page.html"
-        found = [TraceFile.read(path) for path in files] + list(data)
-        file.write_text(page(found), encoding="utf-8")
+        traces = [TraceFile.read(path) for path in files] + list(data)
+        file.write_text(page(traces), encoding="utf-8")
         tab.mouse.move(0, 0)
         tab.goto(file.as_uri())
         tab.wait_for_selector("html[data-ready]")

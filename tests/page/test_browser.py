@@ -49,9 +49,9 @@ def shown(x):
 
 def numbers(tab, run=0):
     """What the panel says about the chosen token."""
-    found = tab.locator(f".run-{run} .numbers dd")
+    cells = tab.locator(f".run-{run} .numbers dd")
     return dict(
-        found.evaluate_all("nodes => nodes.map((node) => [node.dataset.name, node.textContent])")
+        cells.evaluate_all("nodes => nodes.map((node) => [node.dataset.name, node.textContent])")
     )
 
 
@@ -148,8 +148,8 @@ def test_hovering_shows_the_numbers_that_python_reads(name, traces, show):
             position = int(moment.positions[place])
             chip(tab, position).hover()
             settle(tab)
-            found = numbers(tab)
-            assert {key: found[key] for key in expected(moment, place)} == expected(moment, place)
+            panel = numbers(tab)
+            assert {key: panel[key] for key in expected(moment, place)} == expected(moment, place)
             words = tab.locator(".bars .figure").all_inner_texts()
             assert words == [shown(p) for p in moment.probabilities[place]]
 
@@ -220,7 +220,7 @@ def test_colours_follow_the_mode(traces, show):
         tab.keyboard.press("c")
         assert tab.input_value("#mode") == mode
         seen.append(levels())
-    assert len({tuple(found) for found in seen}) == 4
+    assert len({tuple(each) for each in seen}) == 4
     tab.keyboard.press("c")
     assert levels() == seen[0]
     tab.select_option("#mode", "step")

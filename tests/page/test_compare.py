@@ -46,8 +46,8 @@ def test_positions_that_end_differently_are_marked(traces, show):
     ends = [run.canvas_after(-1) for run in runs]
     wanted = [i for i, (a, b) in enumerate(zip(*ends, strict=True)) if a != b]
     for run in (0, 1):
-        found = tab.locator(f".run-{run} .chip[data-marks*='≠']")
-        assert found.evaluate_all("n => n.map((x) => Number(x.dataset.position))") == wanted
+        marked = tab.locator(f".run-{run} .chip[data-marks*='≠']")
+        assert marked.evaluate_all("n => n.map((x) => Number(x.dataset.position))") == wanted
 
 
 def test_equal_runs_are_called_equal(traces, show):

@@ -49,8 +49,10 @@ def test_a_run_is_followed_while_its_steps_arrive(live):
         assert tab.inner_text(".at") == f"{number} / {number}"
         committed = sorted(position for position, _ in record["committed"])
         marked = tab.locator(".chip[data-now][data-kind=committed]")
-        found = marked.evaluate_all("nodes => nodes.map((node) => Number(node.dataset.position))")
-        assert found == committed
+        positions = marked.evaluate_all(
+            "nodes => nodes.map((node) => Number(node.dataset.position))"
+        )
+        assert positions == committed
     add(tab, records[-1])
     assert tab.inner_text(".cost") == "NFE 14, 14 until EOS"
     assert tab.inner_text(".answer") == records[-1]["end"]["text"]

@@ -43,9 +43,9 @@ def column(step, name):
 
 @pytest.mark.parametrize("name", RUNS)
 def test_every_column_is_what_python_reads(name, traces, read):
-    trace, found = Trace.read(traces(name)), read(traces(name).read_bytes())
-    assert len(found["steps"]) == len(trace.moments)
-    for step, moment in zip(found["steps"], trace.moments, strict=True):
+    trace, decoded = Trace.read(traces(name)), read(traces(name).read_bytes())
+    assert len(decoded["steps"]) == len(trace.moments)
+    for step, moment in zip(decoded["steps"], trace.moments, strict=True):
         for field in ("entropy", "instability", "base", "score", "rank", "token"):
             np.testing.assert_array_equal(column(step, field), getattr(moment, field))
         for field in ("confidence", "margin", "value"):
@@ -62,8 +62,8 @@ def test_every_column_is_what_python_reads(name, traces, read):
 
 @pytest.mark.parametrize("name", RUNS)
 def test_what_was_done_is_what_python_reads(name, traces, read):
-    trace, found = Trace.read(traces(name)), read(traces(name).read_bytes())
-    for step, moment in zip(found["steps"], trace.moments, strict=True):
+    trace, decoded = Trace.read(traces(name)), read(traces(name).read_bytes())
+    for step, moment in zip(decoded["steps"], trace.moments, strict=True):
         assert step["queue"] == moment.queue
         assert (dict(step["committed"]), dict(step["filled"])) == (moment.committed, moment.filled)
         assert tuple(step["revoked"]) == moment.revoked
@@ -72,27 +72,27 @@ def test_what_was_done_is_what_python_reads(name, traces, read):
         assert step["gauge"] == moment.gauge
         assert step["digest"] == moment.digest
         assert (tuple(step["window"]), step["forward"]) == (moment.window, moment.forward)
-    assert found["last"] == trace.canvas_after(-1).tolist()
-    assert (found["end"], found["header"]) == (trace.end, trace.header)
-    assert dict(found["words"]) == trace.words
+    assert decoded["last"] == trace.canvas_after(-1).tolist()
+    assert (decoded["end"], decoded["header"]) == (trace.end, trace.header)
+    assert dict(decoded["words"]) == trace.words
 
 
 def test_numbers_of_sixteen_bits_are_what_numpy_says(browser):
     every = np.arange(2**16, dtype=np.uint16)
     tab = browser.new_page()
     code = f"{script('columns.js')} return Array.from({{ length: 65536 }}, (_, i) => half(i));"
-    found = np.array(tab.evaluate(f"() => {{ {code} }}"))
+    halves = np.array(tab.evaluate(f"() => {{ {code} }}"))
     tab.close()
-    np.testing.assert_array_equal(found, every.view(np.float16).astype(np.float64))
+    np.testing.assert_array_equal(halves, every.view(np.float16).astype(np.float64))
 
 
 @pytest.mark.parametrize("share", [0.3, 0.6, 0.95])
 def test_of_a_trace_that_was_cut_off_all_is_read_that_python_reads(share, traces, read, tmp_path):
     data = traces("swd").read_bytes()
     cut = data[: math.floor(len(data) * share)]
-    trace, found = Trace.of(cut), read(cut)
-    assert [step["digest"] for step in found["steps"]] == [m.digest for m in trace.moments]
-    assert found["end"] is None
+    trace, decoded = Trace.of(cut), read(cut)
+    assert [step["digest"] for step in decoded["steps"]] == [m.digest for m in trace.moments]
+    assert decoded["end"] is None
 
 
 def test_a_trace_that_does_not_fit_its_canvas_is_called_damaged(traces, read):

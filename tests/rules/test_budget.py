@@ -33,7 +33,7 @@ def random_problem(seed, rows, width, free=0.2):
     masked[:, 0] = True
     value = 1 - uniform()
     view = plain_view(masked, torch.zeros_like(moved), seen=seen, kl_prev_cur=moved)
-    return view, Scores.log_of(value)
+    return view, Scores.probability(value)
 
 
 def best_sum(gains, costs, delta):
@@ -108,10 +108,10 @@ def test_the_utility_of_the_entropy_is_positive():
 def test_scores_of_any_size_and_infinite_ones_are_compared():
     view = hand_view([1, 1, 1], kl_prev_cur=table([0.1, 0.05, 0.05]))
     for shift in (-5000.0, 5000.0):
-        scores = Scores.plain(table([0.1, 0.0, -0.1]) + shift)
+        scores = Scores.log_utility(table([0.1, 0.0, -0.1]) + shift)
         assert places(Budget(0.1)(view, scores)) == [1, 2]
-    assert places(Budget(0.1)(view, Scores.plain(table([math.inf, 700, 700])))) == [0]
-    hopeless = Scores.plain(table([-math.inf, -math.inf, -math.inf]))
+    assert places(Budget(0.1)(view, Scores.log_utility(table([math.inf, 700, 700])))) == [0]
+    hopeless = Scores.log_utility(table([-math.inf, -math.inf, -math.inf]))
     assert places(Budget(0.1)(view, hopeless)) == [1, 2]
 
 

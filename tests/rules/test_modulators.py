@@ -153,7 +153,7 @@ def test_certainty_multiplies_the_score():
 
 def test_certainty_lowers_the_negative_entropy_by_the_logarithm():
     view = _placed([1, 0, 0, 0], [0, 1, 1, 1])
-    scores = Certainty(2.0)(view, Scores.plain(table([-1.0] * 4)))
+    scores = Certainty(2.0)(view, Scores.log_utility(table([-1.0] * 4)))
     torch.testing.assert_close(scores.key, -1 + Certainty(2.0).density(view).log())
 
 

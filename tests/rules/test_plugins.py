@@ -14,8 +14,7 @@ import pytest
 from tests.paths import ROOT
 from unmask.errors import RuleError
 from unmask.lab.sweep.store import Store
-from unmask.rules.plugins import import_parts, sources_of
-from unmask.rules.rule import Rule
+from unmask.rules.plugins import import_parts
 
 PAGE = (ROOT / "docs" / "extending.md").read_text()
 MODULE = next(b for b in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL) if "my_rules.py" in b)
@@ -64,6 +63,7 @@ def test_a_file_brings_its_parts_to_a_run_and_its_trace_needs_them_too(folder):
     code, _, told = unmask(folder, ["replay", "a.trace"])
     assert code == 2
     assert "unknown rule part 'sure_prefix'" in told
+    assert "; my_rules.py defines sure_prefix: give --import my_rules.py" in told
 
 
 @pytest.mark.long
@@ -99,7 +99,9 @@ def test_answers_of_another_source_are_not_mixed_into_a_file(folder):
     run = ("run", "--input", "in.jsonl", "--output", "out.jsonl", "--rule", RULE,
            "--import", "my_rules.py")  # fmt: skip
     assert unmask(folder, run, run)[0] == 0
-    (folder / "my_rules.py").write_text(MODULE + "\n# another\n")
+    (folder / "my_rules.py").write_text(MODULE + "\n# a comment changes nothing\n")
+    assert unmask(folder, run)[0] == 0
+    (folder / "my_rules.py").write_text(MODULE.replace("<= tau", "< tau"))
     code, _, told = unmask(folder, run)
     assert code == 2
     assert "was written with other settings (parts was" in told
@@ -155,10 +157,6 @@ def test_a_file_is_imported_once(tmp_path, monkeypatch):
     import_parts(str(file))
     monkeypatch.delitem(sys.modules, file.stem)
     assert os.environ["IMPORTED"] == "x"
-
-
-def test_a_rule_of_our_parts_alone_has_no_foreign_source():
-    assert sources_of(Rule.parse("credit(0.65) | confidence | swd(5) | eb(0.1) | floor(1)")) == ""
 
 
 @pytest.mark.long

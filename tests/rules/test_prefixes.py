@@ -9,7 +9,8 @@ import torch
 
 from tests.helpers import bits, hand_view, places, table
 from unmask import RuleError, Scores
-from unmask.rules.prefixes import EntropyBound, Factor, longest_prefix
+from unmask.rules.factor import Factor
+from unmask.rules.prefixes import EntropyBound, longest_prefix
 from unmask.rules.scores import confidence
 
 
@@ -51,7 +52,7 @@ def test_the_entropy_bound_accepts_equality():
 def test_the_entropy_bound_takes_its_maximum_row_by_row():
     view = hand_view([0.9, 0.8], entropy=table([0.25, 0.5]))
     both = replace(view, masked=bits([1, 1], [1, 1]), raw_entropy=table([0.25, 0.5], [9.0, 9.0]))
-    scores = Scores.log_of(table([0.9, 0.8], [0.9, 0.8]))
+    scores = Scores.probability(table([0.9, 0.8], [0.9, 0.8]))
     taken = EntropyBound(0.25)(both, scores)
     assert taken.tolist() == [[True, True], [True, False]]
 

@@ -58,7 +58,7 @@ def test_every_part_is_frozen_and_hashable(kind):
 
 def test_usage_shows_knobs_defaults_and_words():
     assert kind_named("top").usage == "top(k=1)"
-    assert kind_named("swd").usage.startswith("swd(lam=5, kl=prev_cur (prev_cur|cur_prev)")
+    assert kind_named("swd").usage.startswith("swd(lam=5, kl=prev_cur (prev_cur|cur_prev|js|tv)")
     assert kind_named("confidence").usage == "confidence"
 
 
@@ -66,7 +66,7 @@ def test_a_decorated_function_is_a_score_of_the_notation():
     @score
     def surprise(view):
         """Probability that is left."""
-        return -view.confidence
+        return Scores.log_utility(-view.confidence)
 
     rule = Rule.parse("surprise | top(1)")
     assert str(rule) == "surprise | top(1)"
@@ -97,7 +97,7 @@ def test_a_function_part_has_knobs():
     @score
     def power(view, exponent: float = 2.0, flip: bool = False, way: Literal["up", "down"] = "up"):
         sign = -1.0 if flip or way == "down" else 1.0
-        return sign * view.confidence**exponent
+        return Scores.log_utility(sign * view.confidence**exponent)
 
     rule = Rule.parse("power(3, way=down) | top(1)")
     assert str(rule) == "power(3, way=down) | top(1)"
@@ -109,7 +109,7 @@ def test_a_function_part_has_knobs():
 def test_function_parts_with_equal_knobs_are_equal():
     @score
     def power(view, exponent: float = 2.0):
-        return view.confidence**exponent
+        return Scores.probability(view.confidence**exponent)
 
     one, same, other = (Rule.parse(f"power({e}) | top(1)") for e in ("2", "2.0", "3"))
     assert one == same
@@ -120,7 +120,7 @@ def test_function_parts_with_equal_knobs_are_equal():
 def test_a_knob_without_default_must_be_given():
     @score
     def power(view, exponent: float):
-        return view.confidence**exponent
+        return Scores.probability(view.confidence**exponent)
 
     assert str(Rule.parse("power(2) | top(1)")) == "power(2) | top(1)"
     with pytest.raises(RuleError, match="exponent"):
@@ -163,7 +163,7 @@ def test_a_users_function_may_read_every_plain_field():
     @score
     def curious(view):
         seen.append((view.kl_prev_cur.shape, view.kl_cur_prev.shape, view.draws.shape))
-        return Scores.log_of(view.confidence)
+        return Scores.probability(view.confidence)
 
     decode(random_lookup(0), [1], "curious | top(2)", length=4)
     assert seen[0] == ((1, 4),) * 3
@@ -173,7 +173,7 @@ def test_a_users_function_may_read_every_plain_field():
 def test_a_registered_function_with_knobs_needs_what_its_row_says():
     @register("score", "scaled", needs=Needs())
     def scaled(view, scale: float = 2.0):
-        return scale * -view.entropy
+        return Scores.log_utility(scale * -view.entropy)
 
     assert Rule.parse("scaled(3) | top(1)").needs == Needs()
 
@@ -183,14 +183,14 @@ def test_a_taken_name_is_refused():
 
         @score
         def confidence(view):
-            return view.confidence
+            return Scores.probability(view.confidence)
 
 
 def test_the_same_definition_again_takes_its_own_place():
     def define(value):
         @score
         def again(view):
-            return view.confidence * value
+            return Scores.log_utility(view.confidence * value)
 
         return again
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from itertools import combinations, product
 
@@ -21,8 +22,10 @@ from tests.helpers import (
     rule_texts,
     table,
 )
-from unmask import Needs, Rule, RuleError, decode
+from unmask import Needs, Rule, RuleError, Scores, decode
 from unmask.rules.registry import kind_of, kinds
+from unmask.rules.scores import confidence
+from unmask.rules.select import Threshold, TopK
 from unmask.rules.view import BOTH_KL
 
 
@@ -33,7 +36,7 @@ def test_a_rule_chooses_masks_only_and_revokes_commitments_only(seed):
     for text in pair_texts():
         decision = Rule.parse(text)(view)
         assert not (decision.chosen & ~view.masked).any(), text
-        assert not (decision.revoked & ~view.revocable).any(), text
+        assert not (decision.revoked & ~(view.revocable | decision.chosen)).any(), text
 
 
 def test_the_listed_rules_hold_every_registered_part():
@@ -103,8 +106,8 @@ def test_something_that_is_no_part_is_refused_with_what_to_do():
         Rule.of([lambda view: view.confidence])
 
 
-def test_a_plain_tensor_is_a_plain_score():
-    rule = Rule(lambda view: -view.entropy, Rule.parse("confidence | top(1)").select)
+def test_a_log_utility_is_ranked_as_it_is():
+    rule = Rule(lambda view: Scores.log_utility(-view.entropy), TopK(1))
     decision = rule(hand_view([0.5, 0.5], entropy=table([0.9, 0.1])))
     assert places(decision.chosen) == [1]
     assert not decision.base.logarithmic
@@ -113,8 +116,14 @@ def test_a_plain_tensor_is_a_plain_score():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (lambda view: view.confidence * float("nan"), "gave NaN for a masked position"),
-        (lambda view: view.confidence[:, 0], r"must give a score for each of \(1, 4\) positions"),
+        (
+            lambda view: Scores.log_utility(view.confidence * float("nan")),
+            "gave NaN for a masked position",
+        ),
+        (
+            lambda view: Scores.probability(view.confidence[:, 0]),
+            r"must give a score for each of \(1, 4\) positions",
+        ),
         (lambda view: None, "got NoneType"),
     ],
 )
@@ -146,3 +155,34 @@ def test_a_selection_that_returns_no_bool_prints_no_tensor():
         ) as error:
             rule(view)
         assert "tensor(" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("score", "line"),
+    [
+        (lambda view: view.confidence, "write `return unmask.Scores.probability(...)` around it"),
+        (lambda view: view.confidence.log(), "write `return unmask.Scores.log_utility(...)`"),
+        (lambda view: 3 * view.margin, "write `return unmask.Scores.log_utility(...)`"),
+    ],
+)
+def test_a_score_without_a_unit_is_refused_with_the_line_that_mends_it(score, line):
+    with pytest.raises(RuleError, match=re.escape(line)) as caught:
+        Rule(score, TopK(1))(hand_view([0.9, 0.5], margin=table([0.8, 0.1])))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_threshold_compares_a_probability_as_it_is():
+    view = hand_view([0.95, 0.5, 0.92])
+    rule = Rule(lambda view: Scores.probability(view.confidence), Threshold(0.9))
+    assert places(rule(view).chosen) == [0, 2]
+
+
+def test_a_probability_above_1_is_refused():
+    with pytest.raises(RuleError, match=r"gave 1.8 as a probability, which is at most 1"):
+        Rule(lambda view: Scores.probability(2 * view.confidence), TopK(1))(hand_view([0.9, 0.5]))
+
+
+def test_a_modulator_that_loses_the_unit_is_refused():
+    rule = Rule(confidence, TopK(1), (lambda view, scores: scores.key - 1,))
+    with pytest.raises(RuleError, match=r"as in `return scores - penalty`, got Tensor"):
+        rule(hand_view([0.9, 0.5]))

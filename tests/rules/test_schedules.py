@@ -14,7 +14,7 @@ def counts(select, masks, windows=1):
     """How many positions a timetable takes in each step until none is left."""
     view = hand_view([0.5] * masks)
     windows = torch.tensor([windows])
-    scores, taken, step = Scores.log_of(view.confidence), [], 0
+    scores, taken, step = Scores.probability(view.confidence), [], 0
     while view.masked.any():
         chosen = select(at_step(view, step, num_windows=windows), scores)
         taken.append(int(chosen.sum()))
@@ -55,8 +55,8 @@ def test_past_the_last_step_everything_is_taken():
 
 def test_a_timetable_takes_the_best():
     view = hand_view([0.1, 0.9, 0.2, 0.8])
-    assert places(Static(2)(view, Scores.log_of(view.confidence))) == [1, 3]
-    assert places(Timesteps(2, eps=0.0)(view, Scores.log_of(view.confidence))) == [1, 3]
+    assert places(Static(2)(view, Scores.probability(view.confidence))) == [1, 3]
+    assert places(Timesteps(2, eps=0.0)(view, Scores.probability(view.confidence))) == [1, 3]
 
 
 @pytest.mark.parametrize("length", [8, 16, 64])
@@ -82,7 +82,7 @@ def test_dream_takes_all_in_the_last_step():
 def test_origin_commits_each_mask_with_the_share_as_its_probability():
     draws = table([0.1, 0.3, 0.2, 0.9])
     view = hand_view([0.5] * 4, draws=draws)
-    scores = Scores.log_of(view.confidence)
+    scores = Scores.probability(view.confidence)
     assert places(Origin(4)(view, scores)) == [0, 2]  # below .24975
     assert places(Origin(4)(at_step(view, 1), scores)) == [0, 1, 2]  # below .3329
     assert places(Origin(4)(at_step(view, 3), scores)) == [0, 1, 2, 3]

@@ -73,7 +73,7 @@ def test_threshold_falls_back_to_the_best_position():
 
 
 def test_a_threshold_is_in_the_unit_of_the_score():
-    scores = Scores.plain(table([-0.7, -0.1, -0.9]))
+    scores = Scores.log_utility(table([-0.7, -0.1, -0.9]))
     assert places(Threshold(-0.8)(hand_view([0.5] * 3), scores)) == [0, 1]
 
 

@@ -270,3 +270,53 @@ def test_two_stabilities_are_refused():
 def test_left_to_right_starts_at_the_leftmost_mask_without_history_too():
     view = hand_view([0.1, 0.9, 0.8], seen=bits([0, 0, 0]))
     assert places(Rule.parse("confidence | swd(5) | ar(0.5)")(view).chosen) == [0]
+
+
+@pytest.mark.parametrize(
+    ("form", "negative"),
+    [
+        ("additive", "From a negative score, such as -H, subtract 30 D instead."),
+        ("signed", "A negative score is multiplied by exp(+lam D)."),
+        ("literal", "A negative score is multiplied by exp(-lam D), which rewards instability."),
+    ],
+)
+def test_the_words_say_what_happens_to_a_negative_score(form, negative):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # literal warns
+        words = Stability(30, form=form).describe()
+    assert "multiply it by exp(-30 D)" in words
+    assert negative in words
+
+
+def test_the_bounded_form_never_costs_more_than_lam():
+    view = hand_view([0.9, 0.9, 0.9], kl_prev_cur=table([0.0, 0.5, 1e9]))
+    scores = Stability(2, form="bounded")(view, confidence(view))
+    wanted = [1.0, math.exp(-2 * (1 - math.exp(-0.5))), math.exp(-2)]
+    assert scores.value[0].tolist() == pytest.approx([0.9 * weight for weight in wanted])
+    sure = hand_view([0.9], entropy=table([0.3]), kl_prev_cur=table([0.5]))
+    cost = 2 * (1 - math.exp(-0.5))
+    assert Stability(2, form="bounded")(sure, entropy(sure)).value.item() == pytest.approx(
+        -0.3 - cost
+    )
+
+
+@pytest.mark.parametrize("kl", ["js", "tv"])
+def test_a_bounded_divergence_is_read_only_if_it_was_asked_for(kl):
+    view = hand_view([0.9, 0.8], **{kl: table([0.6, 0.0])})
+    assert places(Rule.parse(f"confidence | swd(5, kl={kl}) | top(1)")(view).chosen) == [1]
+    with pytest.raises(RuleError, match=f"reads {kl} of the view without declaring it"):
+        Stability(5, kl=kl)(hand_view([0.9]), confidence(hand_view([0.9])))
+
+
+@pytest.mark.parametrize("kl", ["js", "tv"])
+def test_decoding_computes_the_bounded_divergences(kl):
+    model = random_lookup(3)
+    rule = f"confidence | swd(5, kl={kl}, start=skip) | eb(0.5)"
+    changed = [
+        outcome(decode(random_lookup(seed), [1], rule, length=12))
+        != outcome(decode(random_lookup(seed), [1], "confidence | eb(0.5)", length=12))
+        for seed in range(5)
+    ]
+    assert any(changed)
+    whole = decode(model, [1], rule, length=12)
+    assert outcome(decode(model, [1], rule, length=12, history=12)) == outcome(whole)

@@ -69,41 +69,41 @@ def test_plain_statistics_need_no_history():
 
 
 def test_a_score_in_the_unit_interval_is_ranked_by_its_logarithm():
-    scores = Scores.log_of(table([1.0, 0.5, 0.0]))
+    scores = Scores.probability(table([1.0, 0.5, 0.0]))
     assert scores.key.tolist() == [[0.0, math.log(0.5), -INF]]
     assert scores.value.tolist() == [[1.0, 0.5, 0.0]]
 
 
 def test_a_plain_score_is_its_own_value():
-    scores = Scores.plain(table([-1.0, -2.0]))
+    scores = Scores.log_utility(table([-1.0, -2.0]))
     assert scores.key is scores.value
     assert not scores.logarithmic
 
 
 def test_a_penalty_multiplies_a_score_in_the_unit_interval():
-    scores = Scores.log_of(table([0.9, 0.8])) - table([1.0, 0.0])
+    scores = Scores.probability(table([0.9, 0.8])) - table([1.0, 0.0])
     torch.testing.assert_close(scores.value, table([0.9 * math.exp(-1), 0.8]))
     torch.testing.assert_close(scores.key, table([math.log(0.9) - 1, math.log(0.8)]))
 
 
 def test_a_penalty_is_subtracted_from_a_plain_score():
-    scores = Scores.plain(table([-1.0])) - table([0.5])
+    scores = Scores.log_utility(table([-1.0])) - table([0.5])
     assert scores.key.tolist() == scores.value.tolist() == [[-1.5]]
 
 
 def test_keys_rank_where_values_have_underflown():
-    scores = Scores.log_of(table([0.9, 0.8])) - table([2000.0, 1000.0])
+    scores = Scores.probability(table([0.9, 0.8])) - table([2000.0, 1000.0])
     assert scores.value.tolist() == [[0.0, 0.0]]
     assert scores.key[0, 1] > scores.key[0, 0]
 
 
 def test_an_infinite_penalty_is_the_lowest_key_and_no_nan():
-    scores = Scores.log_of(table([0.9, 0.0])) - table([INF, INF])
+    scores = Scores.probability(table([0.9, 0.0])) - table([INF, INF])
     assert scores.key.tolist() == [[-INF, -INF]]
     assert scores.value.tolist() == [[0.0, 0.0]]
 
 
-@pytest.mark.parametrize("scores", [Scores.log_of, Scores.plain], ids=["log", "plain"])
+@pytest.mark.parametrize("scores", [Scores.probability, Scores.log_utility], ids=["log", "plain"])
 def test_deferred_positions_rank_last_and_the_rightmost_of_them_first(scores):
     value = table([0.9, 0.0, 0.8, 0.7])
     ranked = scores(value).putting_last(bits([1, 0, 0, 1]))
@@ -111,13 +111,13 @@ def test_deferred_positions_rank_last_and_the_rightmost_of_them_first(scores):
 
 
 def test_deferred_positions_pass_no_threshold():
-    ranked = Scores.log_of(table([0.9, 0.8])).putting_last(bits([1, 0]))
+    ranked = Scores.probability(table([0.9, 0.8])).putting_last(bits([1, 0]))
     assert ranked.value.tolist() == [[0.0, 0.8]]
-    plain = Scores.plain(table([-0.1, -0.2])).putting_last(bits([1, 0]))
+    plain = Scores.log_utility(table([-0.1, -0.2])).putting_last(bits([1, 0]))
     assert plain.value[0, 0] < -1e300
     assert plain.value[0, 1] == -0.2
 
 
 def test_a_key_of_minus_infinity_still_ranks_before_the_deferred():
-    ranked = Scores.log_of(table([0.0, 0.9])).putting_last(bits([0, 1]))
+    ranked = Scores.probability(table([0.0, 0.9])).putting_last(bits([0, 1]))
     assert ranked.key[0, 0] > ranked.key[0, 1]

@@ -135,6 +135,24 @@ def test_a_signal_ends_a_server_whose_rule_loops_for_ever(sign, tmp_path):
         assert "a step did not end" in server.stderr.read()
 
 
+LINGERS = """
+import threading, time
+
+threading.Thread(target=time.sleep, args=(1e6,)).start()
+"""
+
+
+def test_a_thread_that_never_ends_does_not_hold_the_process_beyond_the_grace(tmp_path):
+    (tmp_path / "lingers.py").write_text(LINGERS)
+    with process("--import", str(tmp_path / "lingers.py"), "--grace", "3") as (server, url):
+        with httpx.Client(base_url=url, timeout=60, trust_env=False) as client:
+            assert client.post("/v1/chat/completions", json=BODY).status_code == 200
+        begin = time.monotonic()
+        server.send_signal(signal.SIGTERM)
+        assert server.wait(30) == -signal.SIGALRM
+        assert time.monotonic() - begin < 3.5
+
+
 HOLD = """
 import re, unmask
 
@@ -147,9 +165,9 @@ def holds(view, scores):
 @pytest.mark.long
 def test_a_rule_that_holds_the_interpreter_for_ever_ends_the_process(tmp_path):
     (tmp_path / "holds.py").write_text(HOLD)
-    options = ("--import", str(tmp_path / "holds.py"), "--step-timeout", "0.1")
+    options = ("--import", str(tmp_path / "holds.py"), "--step-timeout", "2")
     with process(*options) as (server, url):
-        time.sleep(6)  # an idle server does not end
+        time.sleep(8)  # an idle server does not end
         with httpx.Client(base_url=url, timeout=60, trust_env=False) as client:
             assert client.post("/v1/chat/completions", json=BODY).status_code == 200
             with pytest.raises(httpx.TransportError):

@@ -9,6 +9,7 @@ from io import BytesIO
 import pytest
 
 from tests.server.serving import Gate, serving
+from unmask.decoding.options import EOS_POLICIES
 from unmask.trace import Trace
 
 
@@ -147,6 +148,14 @@ def test_the_block_of_the_servers_own_recipe_is_filled_in(tab):
     with serving("--rule", "swd-block32") as blocks:
         page = tab(blocks)
         assert page.input_value("#block") == "32"
+
+
+def test_the_eos_policies_are_the_servers_own_and_its_default_is_chosen(tab):
+    with serving("--eos", "stop") as server:
+        page = tab(server)
+        policies = page.eval_on_selector_all("#eos option", "all => all.map(each => each.value)")
+        assert tuple(policies) == EOS_POLICIES
+        assert page.input_value("#eos") == "stop"
 
 
 def test_a_server_with_a_key_asks_for_it(tab):

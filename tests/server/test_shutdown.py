@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from contextlib import contextmanager
 
 import httpx
@@ -113,6 +114,25 @@ def test_what_is_not_finished_in_time_is_told_so(stream, signals):
             assert response.status_code == (200 if stream else 503)
             last = response.text.split("\n\n")[-2][6:] if stream else response.text
             assert json.loads(last)["error"]["code"] == "closing"
+
+
+def test_the_last_answers_go_out_within_the_grace():
+    with gated("--grace", 8) as (running, _), asked(running, 3, False) as (responses, threads):
+        wait_until(lambda: here(running, 3))
+        begin = time.monotonic()
+        running.server.handle_exit(signal.SIGTERM, None)
+        for thread in threads:
+            thread.join(60)
+        running.thread.join(30)
+        assert time.monotonic() - begin < 8  # the forward of the gate takes longer
+        assert [response.status_code for response in responses.values()] == [503] * 3
+
+
+def test_a_second_signal_does_not_give_the_shutdown_more_time():
+    with serving("--grace", 2) as running:
+        for _ in range(2):
+            running.server.handle_exit(signal.SIGTERM, None)
+            assert running.server.seconds_left <= 3
 
 
 @contextmanager

@@ -153,3 +153,9 @@ def test_options_are_checked_before_the_weights_are_read(tmp_path):
 def test_the_options_of_the_command_line_do_not_import_torch():
     code = "import sys, unmask.cli.options; assert 'torch' not in sys.modules"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_the_settings_of_an_answer_file_hold_every_resolved_option():
+    session = Session(rule="swd-block32", length=40, history=8, temperature=0.5, seed=3)
+    record = session.settings_record(session.format())
+    assert session.resolve().record().items() <= record.items()

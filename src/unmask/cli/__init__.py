@@ -16,8 +16,9 @@ from unmask.cli.options import import_all
 from unmask.errors import UnmaskError, did_you_mean
 
 COMMANDS = (
-    "demo", "run", "replay", "explain", "figure", "page", "serve", "eval", "compare", "sweep",
-    "report", "tune", "lm-eval", "score", "export", "tasks", "models", "rules", "theory",
+    "demo", "run", "replay", "explain", "figure", "page", "serve", "eval", "compare", "arena",
+    "dissect", "sweep", "report", "tune", "lm-eval", "score", "export", "tasks", "models",
+    "rules", "theory",
     "conformance",
 )  # fmt: skip
 
@@ -56,7 +57,7 @@ def parser() -> argparse.ArgumentParser:
         epilog="'unmask COMMAND --help' lists the options of a command.",
     )
     top.add_argument("--version", action="version", version=f"unmask {__version__}")
-    commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    commands = top.add_subparsers(dest="command", metavar="COMMAND")
     for name in COMMANDS:
         import_module(f"unmask.cli.{name.replace('-', '_')}").add(commands)
     return top
@@ -64,7 +65,22 @@ def parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns 0, 1 if a check failed, or 2 for wrong arguments."""
-    arguments = parser().parse_args(argv)
+    try:
+        return _run(_read(argv))
+    except KeyboardInterrupt:  # before the command began
+        print("unmask: interrupted", file=sys.stderr)
+        return 130
+
+
+def _read(argv: Sequence[str] | None) -> argparse.Namespace:
+    top = parser()
+    arguments = top.parse_args(argv)
+    if arguments.command is None:  # after unknown options, which may be a mistyped --version
+        top.error("a COMMAND is missing")
+    return arguments
+
+
+def _run(arguments: argparse.Namespace) -> int:
     warnings.showwarning = _show_warning
     if isinstance(sys.stdout, TextIOWrapper):  # "?" for characters that a terminal cannot show
         sys.stdout.reconfigure(errors="replace")

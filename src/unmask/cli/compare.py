@@ -44,8 +44,8 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     option("--limit", type=int, metavar="N", help="use the first N examples (default: all)")
     option(
         "--curve", action="store_true",
-        help="a rule with braces is one rule at several values of its knob; rules are compared at "
-        "equal forwards",
+        help="sweep the knob of every rule, over the values in braces or those that its selection "
+        "declares, and compare the rules at equal forwards",
     )  # fmt: skip
     option(
         "--example", action="append", metavar="NAME", help="use this example only; may be repeated"

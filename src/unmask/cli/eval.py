@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from unmask.cli.lab_options import TIMED_HELP, add_running, add_task
+from unmask.cli.lab_options import DRY_RUN_HELP, TIMED_HELP, add_running, add_task
 from unmask.cli.options import PRESET, add_import, add_options, given_options
 from unmask.decoding.options import OPTIONS
 from unmask.rules.recipes import DEFAULT_RULE
@@ -34,7 +34,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     running.add_argument(
         "--trace", type=Path, metavar="DIR", help="write a trace of every example to this folder"
     )
-    running.add_argument("--dry-run", action="store_true", help="print the cost and stop")
+    running.add_argument("--dry-run", action="store_true", help=DRY_RUN_HELP)
     command.set_defaults(run=run)
 
 

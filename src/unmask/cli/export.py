@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from unmask.cli.options import add_options, read_options
+from unmask.cli.options import add_import, add_options, read_options
 from unmask.errors import RequestError
 from unmask.integrations import BLOCK_OPTIONS, GENERATE_OPTIONS
 
@@ -40,6 +40,7 @@ def _add_sglang(targets: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     option("-o", "--output", type=Path, default=Path("rule.yaml"), metavar="FILE", help=output)
     group = command.add_argument_group("decoding of each block")
     add_options(group, BLOCK_OPTIONS, {"seed": "a different one for each request"})
+    add_import(group)
     command.set_defaults(run=run_sglang)
 
 
@@ -57,6 +58,7 @@ def _add_custom_generate(targets: argparse._SubParsersAction[argparse.ArgumentPa
     group = command.add_argument_group("decoding")
     names = [name for name in GENERATE_OPTIONS if name != "mask_id"]
     add_options(group, names, {"length": "max_new_tokens of the call"})
+    add_import(group)
     group = command.add_argument_group("the model, if its class and config do not tell")
     add_options(group, ["mask_id"])
     group.add_argument("--shift", action="store_true", help="output i - 1 predicts token i (Dream)")
@@ -75,7 +77,8 @@ def run_sglang(arguments: argparse.Namespace) -> int:
     if options.eos not in (None, "keep") and arguments.model is None:
         raise RequestError(f"--eos {options.eos} needs --model, whose files name the end token")
     checkpoint = None if arguments.model is None else describe(_folder(arguments.model))
-    arguments.output.write_text(file_text(options_for(options, checkpoint)))
+    imports = {"imports": arguments.imports} if arguments.imports else {}
+    arguments.output.write_text(file_text(imports | options_for(options, checkpoint)))
     print(f"written: {arguments.output}")
     for line in commands(arguments.output, arguments.model):
         print(line)
@@ -98,7 +101,7 @@ def run_custom_generate(arguments: argparse.Namespace) -> int:
         options["attention_block"] = arguments.attention_block
     if arguments.shift:
         options["shift"] = True
-    for file in write(arguments.folder, options):
+    for file in write(arguments.folder, options, arguments.imports):
         print(f"written: {file}")
     where = repr(str(arguments.folder))
     print(f"model.generate(**inputs, custom_generate={where}, trust_remote_code=True)")

@@ -15,6 +15,7 @@ from unmask.errors import LabError
 if TYPE_CHECKING:
     from unmask.lab.sweep.plan import Work
     from unmask.lab.sweep.run_options import ProgressListener, RunOptions
+    from unmask.lab.sweep.trial import Trial
 
 STORE = Path("unmask-lab.sqlite")
 MODEL_HELP = "checkpoint folder or hub id"
@@ -23,6 +24,7 @@ TIMED_HELP = (
     "measure time: one worker, a first batch that is not counted, and no seconds of other runs "
     "from the store"
 )
+DRY_RUN_HELP = "print the trials and what they cost here, by short trial runs, and stop"
 BATCH_SIZE, TIMED_SIZE = 8, 1
 UNSANDBOXED_HELP = "run generated code even if this machine has no sandbox"
 
@@ -105,20 +107,41 @@ def _devices(arguments: argparse.Namespace) -> tuple[str, ...]:
     return tuple(names * (arguments.workers or 1))
 
 
+class Titles:
+    """The trials that have begun, and names that tell them apart."""
+
+    def __init__(self) -> None:
+        self._trials: dict[str, Trial] = {}
+        self._names: dict[str, str] = {}
+
+    def add(self, trial: Trial) -> None:
+        if trial.key not in self._trials:
+            self._trials[trial.key], self._names = trial, {}
+
+    def of(self, trial: Trial) -> str:
+        """The trial in one line."""
+        from unmask.lab.sweep.naming import names_of
+
+        self._names = self._names or names_of(list(self._trials.values()))
+        return self._names[trial.key]
+
+
 class Quiet:
     """Progress for logs: a line per finished trial on stderr."""
 
     def __init__(self) -> None:
         self.left: dict[str, int] = {}
+        self.titles = Titles()
 
     def begin(self, work: Work, done: int) -> None:
         self.left[work.trial.key] = len(work.asks) - done
+        self.titles.add(work.trial)
 
     def done(self, work: Work, count: int = 1) -> None:
         key = work.trial.key
         self.left[key] -= count
         if self.left[key] == 0:
-            print(f"done: {title_of(work)}", file=sys.stderr, flush=True)
+            print(f"done: {self.titles.of(work.trial)}", file=sys.stderr, flush=True)
 
 
 class Bars:
@@ -128,29 +151,24 @@ class Bars:
         self.bars, self.total, self.done_so_far = bars, 0, 0
         self.all = bars.add_task("all", total=None)
         self.one: dict[str, Any] = {}
+        self.titles = Titles()
 
     def begin(self, work: Work, done: int) -> None:
         self.total += len(work.asks)
         self.done_so_far += done
         self.bars.update(self.all, total=self.total, completed=self.done_so_far)
+        self.titles.add(work.trial)
         self.one[work.trial.key] = self.bars.add_task(
-            title_of(work), total=len(work.asks), completed=done, visible=False
+            work.trial.rule, total=len(work.asks), completed=done, visible=False
         )
 
     def done(self, work: Work, count: int = 1) -> None:
         self.bars.advance(self.all, count)
         task = self.one[work.trial.key]
-        self.bars.update(task, advance=count, visible=True)
+        title = self.titles.of(work.trial)
+        self.bars.update(task, description=title, advance=count, visible=True)
         if self.bars.tasks[self.bars.task_ids.index(task)].finished:
             self.bars.update(task, visible=False)
-
-
-def title_of(work: Work) -> str:
-    """A trial in one line."""
-    trial = work.trial
-    eos = "" if trial.eos == "keep" else f", EOS {trial.eos}"
-    cache = "" if trial.cache == "none" else f", {trial.cache} cache"
-    return f"{trial.task}: {trial.rule}, {trial.window}{eos}{cache}"
 
 
 @contextmanager

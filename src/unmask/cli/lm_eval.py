@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from unmask.cli.options import add_import, import_all
 from unmask.decoding.options import OPTIONS, SAMPLING
 
 
@@ -18,8 +19,9 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         "options and commands work; 'unmask lm-eval run --help' lists them. Changed defaults: "
         "--model unmask, --device cuda if there is a GPU, --batch_size 8. Model arguments: "
         f"pretrained (default: embedded), max_length, {', '.join(names)}, as in 'unmask run'; for "
-        "likelihoods mc_num (default: 128) and check_greedy (default: true). Needs the extra "
-        "'lm-eval'.",
+        "likelihoods mc_num (default: 128) and check_greedy (default: true). --import FILE, before "
+        "them or among them, registers rule parts of a Python file or module first. Needs the "
+        "extra 'lm-eval'.",
         epilog="""example: unmask lm-eval --tasks gsm8k --model_args
         pretrained=FOLDER,rule="confidence | swd(5) | eb(0.1)",block=32 --apply_chat_template
         --output_path out --log_samples""",
@@ -35,7 +37,11 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.arguments in ([], ["-h"], ["--help"]):
         arguments.print_help()
         raise SystemExit(0)
+    own = argparse.ArgumentParser(allow_abbrev=False, add_help=False)
+    add_import(own)
+    imports, words = own.parse_known_args(arguments.arguments)
+    import_all(imports)
     from unmask.integrations.lm_eval.launch import launch
 
-    launch(arguments.arguments)
+    launch(words)
     return 0

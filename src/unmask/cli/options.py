@@ -16,8 +16,9 @@ MODEL = ("dtype", "mask_id", "cache", "guidance")
 DECODING = tuple(name for name in OPTIONS if name not in MODEL)
 MOST_SHOWN = 8  # words that the usage line lists
 PRESET = {
-    **dict.fromkeys(("length", "eos", "temperature", "top_p"), "the preset's"),
-    "block": "the model's, else the preset's; a recipe's block is not used",
+    **dict.fromkeys(("eos", "temperature", "top_p"), "the preset's"),
+    "length": "the recipe's if it has one, else the preset's",
+    "block": "the model's, else the recipe's if it has one, else the preset's",
 }
 
 

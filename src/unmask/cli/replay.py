@@ -89,8 +89,8 @@ def _model(trace: Trace, arguments: argparse.Namespace) -> tuple[Denoiser, Token
     )
     if arguments.model is None and not is_here(source.path):
         raise RequestError(
-            f"{trace.name} names the model {source.path!r}, which is no folder here, and a model "
-            "is not downloaded because a trace names it; give --model with that name or a folder"
+            f"{trace.name} names the model {source.path!r}, which is not a folder on this machine; "
+            "to download it, give its name with --model, or give another folder"
         )
     description = source.describe()
     if kept.get("weights") not in (None, fingerprint(description.folder)):
@@ -123,4 +123,21 @@ def _verdict(old: Trace, new: Trace, arguments: argparse.Namespace, where: str) 
     if not where:
         return f"{steps}{cut}: identical to the last bit"
     same = "the same decisions, but " if "numbers" in where else ""
-    return f"{steps}{cut}: {same}{where}"
+    return f"{steps}{cut}: {same}{where}{_kernels(old, new)}"
+
+
+def _kernels(old: Trace, new: Trace) -> str:
+    """What a difference may come from, if both runs did not use the same kernel."""
+    from unmask.kernels import MODULES, missing
+
+    if old.kernel == new.kernel:
+        return ""
+    if not old.kernel:
+        return f"; the trace does not name its kernel, and this run used {new.kernel!r}"
+    name = old.kernel[:40]
+    known = missing(name) if name in MODULES else "this version of unmask does not have it"
+    reason = known or f"the model is on another device than {name!r} needs"
+    return (
+        f"; the trace was made with the kernel {name!r}, which cannot be used here ({reason}), "
+        f"and this run used {new.kernel!r}; replay the trace where {name!r} can be used"
+    )

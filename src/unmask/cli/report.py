@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from unmask.cli.options import add_import
+
 
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register the command."""
@@ -13,15 +15,19 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         help="write tables, plots and paired comparisons of a store of results",
         description="Reads the results of 'unmask eval' and 'unmask sweep' and writes report.md, "
         "report.json and report.html, with the plots beside them. A report says what was run, "
-        "where SWD helps and where it loses, and has tables like the paper's with the paper's "
-        "figures, AUP, time and memory. It lists trials that cannot be compared. Plots need "
-        "unmask[plot].",
+        "where SWD or another rule helps and where it loses, and has tables like the paper's with "
+        "the paper's figures, AUP, time and memory. It lists trials that cannot be compared. Plots "
+        "need unmask[plot].",
     )
     option = command.add_argument
     option("store", type=Path, metavar="STORE", help="a file of results, such as unmask-lab.sqlite")
     option("--output", type=Path, metavar="FOLDER", help="folder to write (default: STORE-report)")
-    baseline = "compare every rule with this one (default: each SWD rule with itself at lam 0)"
+    baseline = (
+        "compare every rule with this one of the store (default: an SWD rule with itself at lam 0, "
+        "another rule with the best one without memory in the same setting)"
+    )
     option("--baseline", metavar="RULE", help=baseline)
+    add_import(command)
     command.set_defaults(run=run)
 
 

@@ -10,9 +10,11 @@ from collections.abc import Iterator
 from unmask.cli.options import add_import
 
 STAGE_TITLES = {
+    "window": "Window policy (first)",
     "logits": "Logit stage (before the score)",
     "score": "Scores (one per rule)",
     "modulate": "Modulators (any number)",
+    "candidates": "Candidates (before the selection)",
     "select": "Selections (one per rule)",
     "limit": "Limits (after the selection)",
     "revoke": "Revocation (last)",
@@ -70,8 +72,10 @@ def _table() -> Iterator[str]:
     from unmask.rules.registry import STAGES, kinds
 
     yield "A rule is parts separated by '|':"
-    yield "  [credit |] score [| modulators] | selection [| limits] [| revoke]"
+    yield "  [window |] [credit |] score [| modulators] [| candidates] | selection"
+    yield "  [| limits] [| revoke]"
     yield "Braces make a sweep: margin | swd({0,1,5}) | eb({0.05,0.1}) stands for six rules."
+    yield "Brackets name who published a part; the results in a paper are its authors'."
     for stage in STAGES:
         yield f"\n{STAGE_TITLES[stage]}"
         for kind in kinds(stage):
@@ -79,10 +83,15 @@ def _table() -> Iterator[str]:
             yield textwrap.fill(kind.summary, 96, initial_indent=" " * 6, subsequent_indent=" " * 6)
             if kind.formula:
                 yield f"      {kind.formula}   [{kind.source}]"
-    yield "\nRecipes (a name that stands for a rule and its usual settings)"
+            if kind.note:
+                yield textwrap.fill(
+                    kind.note, 96, initial_indent=" " * 6, subsequent_indent=" " * 6
+                )
+    yield "\nRecipes (a name that stands for a rule, with the block and length that belong to it)"
     for recipe in RECIPES.values():
-        block = f"block {recipe.block}" if recipe.block else "full window"
-        yield f"  {recipe.name:<13} {recipe.rule}   ({block}; {recipe.note})"
+        block = f"block {recipe.block}; " if recipe.block else ""
+        length = f"{recipe.length} tokens; " if recipe.length else ""
+        yield f"  {recipe.name:<13} {recipe.rule}   ({block}{length}{recipe.note})"
 
 
 def _table_json() -> str:
@@ -98,6 +107,7 @@ def _table_json() -> str:
             "summary": kind.summary,
             "formula": kind.formula,
             "source": kind.source,
+            "note": kind.note,
         }
         for kind in kinds()
     ]

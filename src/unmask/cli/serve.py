@@ -56,7 +56,7 @@ def _add_serving(group: argparse._ArgumentGroup) -> None:
     )  # fmt: skip
     add("--batch-size", type=int, default=8, metavar="N", help="rows at once (default: 8)")
     add("--queue", type=int, default=64, metavar="N", help="rows that may wait (default: 64)")
-    grace = "seconds to finish requests after an interrupt (default: 30)"
+    grace = "seconds within which a signal ends the server, at least 3 (default: 30)"
     add("--grace", type=float, default=30.0, metavar="S", help=grace)
     add(
         "--ray", nargs="?", const="", metavar="ADDRESS",
@@ -120,7 +120,7 @@ def _run_here(arguments: argparse.Namespace, key: str | None) -> int:
         try:
             server.run([bound])
         finally:
-            stopped = service.stop()
+            stopped = service.stop(min(5.0, server.seconds_left / 2))
         if not stopped:  # its thread may keep the interpreter from ending
             _say("unmask serve: a step did not end; its requests were answered with 503")
             os._exit(1)

@@ -6,6 +6,7 @@ import argparse
 from typing import Any
 
 from unmask.cli.lab_options import (
+    DRY_RUN_HELP,
     MODEL_HELP,
     PRESET_HELP,
     TIMED_HELP,
@@ -47,9 +48,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     running = command.add_argument_group("running")
     add_running(running)
     running.add_argument("--timed", action="store_true", help=TIMED_HELP)
-    running.add_argument(
-        "--dry-run", action="store_true", help="print the trials and their cost, and stop"
-    )
+    running.add_argument("--dry-run", action="store_true", help=DRY_RUN_HELP)
     command.set_defaults(run=run)
 
 
@@ -74,7 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
 def run_settings(arguments: argparse.Namespace, settings: Any) -> int:
     """Test the graders, decode, grade and print the trials; `eval` calls this too."""
     from unmask.lab.grading import Tools
-    from unmask.lab.sweep.cost import estimate
+    from unmask.lab.sweep.cost import dry_run
     from unmask.lab.sweep.plan import plan
     from unmask.lab.sweep.run import check_graders
     from unmask.lab.sweep.run import run as run_all
@@ -82,11 +81,12 @@ def run_settings(arguments: argparse.Namespace, settings: Any) -> int:
     from unmask.lab.sweep.timing import timing_of
 
     options = options_of(arguments, timed=any(each.timed for each in settings))
-    works = plan(settings, options.data, timing_of(settings, options))
+    timing = timing_of(settings, options)
     if arguments.dry_run:
-        for line in estimate(works, options.store):
+        for line in dry_run(settings, options, timing):
             print(line)
         return 0
+    works = plan(settings, options.data, timing)
     with Tools.of([work.bench for work in works], arguments.allow_unsandboxed) as tools:
         check_graders(works, tools)
         with progress() as bars:

@@ -1,8 +1,9 @@
-"""`unmask tune`: finds lam, gamma or tau, and the block, for a model and a task."""
+"""`unmask tune`: finds the knobs of a rule, and the block, for a model and a task."""
 
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
 from unmask.cli.lab_options import add_running, add_task, options_of, progress
 from unmask.cli.options import PRESET, add_import, add_options, read_options
@@ -14,22 +15,32 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     """Register the command."""
     command = subparsers.add_parser(
         "tune",
-        help="find lam, gamma or tau, and the block for a model and a task",
+        help="find the knobs of a rule, and the block, for a model and a task",
         description="Successive halving on a calibration split: it tries all settings on a few "
         "examples, then the better half on twice as many, and so on. With --nfe it looks for "
         "the best accuracy within that many forward passes, else for the largest area under the "
         "accuracy-parallelism curve (AUP). Then it decodes held-out examples with the winner, and "
         "with the whole grid to see how much better another setting would be (the regret).",
-        epilog="example: unmask tune --task words --nfe 12 --budget 600 --block full,16",
+        epilog="""examples: unmask tune --task words --nfe 12 --budget 600 --block full,16;
+        unmask tune --task words --selection klass --lam 0,1 --nfe 20;
+        unmask tune --task words --rule "margin | swd({0,1,5}) | klass({0.8,0.9}, kl={0.001,0.01})"
+        """,
     )
     add_task(command)
     option = command.add_argument
-    option("--score", default="confidence", help="score (default: confidence)")
+    option(
+        "--rule", action="append", metavar="RULE",
+        help="rule with the values to try in braces; may be repeated (default: the next three)",
+    )  # fmt: skip
+    option("--score", metavar="NAME", help="score (default: confidence)")
+    option(
+        "--selection", metavar="NAME",
+        help="selection, which brings the values of its knobs to try (default: eb)",
+    )  # fmt: skip
+    option("--lam", metavar="X,...", help="values of swd's lam to try (default: 0,0.5,1,5,15,30)")
     add_import(command)
-    selections = ("eb", "threshold")
-    option("--selection", choices=selections, default="eb", help="selection (default: eb)")
-    option("--lam", metavar="X,...", help="values of lam to try (default: 0,0.5,1,5,15,30)")
-    option("--block", default="full,32", metavar="N,...", help="blocks to try (default: full,32)")
+    blocks = "blocks to try (default: the recipe's if it has one, else full,32)"
+    option("--block", metavar="N,...", help=blocks)
     option("--nfe", type=float, metavar="N", help="most forward passes per example, on average")
     for flag, default, what in (
         ("--budget", 2000, "examples to decode, in all, for tuning"),
@@ -51,11 +62,12 @@ def run(arguments: argparse.Namespace) -> int:
     from unmask.lab.sweep.grid import Setting
     from unmask.lab.tune import Tuner, candidates, split
 
-    blocks = [OPTIONS["block"].parse("--block", part) for part in arguments.block.split(",")]
-    grid = candidates(arguments.score, arguments.selection, blocks, _lams(arguments.lam))
+    if arguments.held_out < 1:
+        raise LabError(f"--held-out must be >= 1, got {arguments.held_out}")
+    grid = candidates(_rules(arguments), _blocks(arguments.block))
     examples = benchmark(arguments.task).load(arguments.data)
     calibration, held_out = split(examples, arguments.calibration)
-    arguments.block = None
+    arguments.rule = arguments.block = None  # the arms have them
     usual = Setting(arguments.model, arguments.task, read_options(arguments), arguments.preset)
     options = options_of(arguments)
     graders = Tools.of([benchmark(arguments.task)], arguments.allow_unsandboxed)
@@ -70,12 +82,25 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _lams(text: str | None) -> list[float]:
-    from unmask.lab.tune import LAMS
+def _rules(arguments: argparse.Namespace) -> list[str]:
+    """The rules with braces: those that were given, or the short form."""
+    from unmask.lab.tune import LAMS, short_form
 
-    if text is None:
-        return list(LAMS)
+    short = ("score", "selection", "lam")
+    given = [f"--{name}" for name in short if getattr(arguments, name) is not None]
+    if arguments.rule:
+        if given:
+            raise LabError(f"--rule is a whole rule, so leave out {' and '.join(given)}")
+        return list(arguments.rule)
+    lams = LAMS if arguments.lam is None else arguments.lam
     try:
-        return [float(part) for part in text.split(",")]
+        for part in lams.split(","):
+            float(part)
     except ValueError:
-        raise LabError(f"--lam takes numbers separated by commas, got {text!r}") from None
+        raise LabError(f"--lam takes numbers separated by commas, got {lams!r}") from None
+    return [short_form(arguments.score or "confidence", arguments.selection or "eb", lams)]
+
+
+def _blocks(text: str | None) -> list[Any]:
+    parts = [] if text is None else text.split(",")
+    return [OPTIONS["block"].parse("--block", part) for part in parts]

@@ -3,52 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from unmask.conformance.report import Status
+from unmask.conformance.loop_cases import LOOP_CASES
+from unmask.conformance.plan import EOS, CasePlan, KnownDifference, Make, NotOffered
+from unmask.conformance.plan import block_of as _block
+from unmask.conformance.plan import settings_of as _settings
 from unmask.decoding.options import Eos
-from unmask.decoding.request import Settings
 from unmask.rules.modulators import PositionCalibration
 from unmask.rules.rule import Rule
 from unmask.rules.select import Threshold
 
-EOS, EOT = 59, 58  # of the toy denoisers
+EOT = 58  # of the toy denoisers
 SCORES = {"maskgit_plus": "confidence", "topk_margin": "margin", "entropy": "entropy"}
+_GATE = "threshold({tau}, test=ge) | upstream({beta}, window={W}, unit={unit})"
 _SELECTIONS = {"topk": "top({k})", "threshold": "threshold({tau})", "eb": "eb({gamma})"}
-
-
-class Skipped(Exception):  # noqa: N818
-    """A case that this build does not run, with its reason."""
-
-    status: Status
-
-
-class NotOffered(Skipped):
-    """A decoder that this build does not have."""
-
-    status = "not offered"
-
-
-class KnownDifference(Skipped):
-    """A case that records an upstream defect, or the order of upstream's random numbers."""
-
-    status = "known difference"
-
-
-@dataclass(frozen=True)
-class CasePlan:
-    """The settings and the model of a golden case."""
-
-    settings: Settings
-    shift: bool = False
-    guidance: float = 0.0
-    stop_ids: tuple[int, ...] = (EOS,)
-    seed: int = 0
-
-
-Make = Callable[[dict[str, Any], Path], CasePlan]
 
 
 def plan_of(case: dict[str, Any], folder: Path) -> CasePlan:
@@ -56,25 +26,14 @@ def plan_of(case: dict[str, Any], folder: Path) -> CasePlan:
     config, family = case["config"], case["id"].split("/")[0]
     if "decoder" not in config:
         return CasePlan(_settings(config, _swd_rule(config)), shift=config.get("shift", False))
-    make = _UPSTREAM.get(family)
+    make = _UPSTREAM.get(family) or LOOP_CASES.get(family)
     if make is None:
-        raise NotOffered(_NOT_OFFERED.get(family, f"the family {family!r} is not known"))
+        raise NotOffered(f"the family {family!r} is not known")
     if "BUG" in case["id"] or "QUIRK" in case["id"]:
         raise KnownDifference(case.get("notes") or "records an upstream defect")
     if config.get("temperature") or config.get("alg_temp") or config.get("remasking") == "random":
         raise KnownDifference("depends on the order in which upstream draws random numbers")
     return make(config, folder)
-
-
-def _settings(config: dict[str, Any], rule: str | Rule, eos: Eos = "keep") -> Settings:
-    parsed = Rule.parse(rule) if isinstance(rule, str) else rule
-    # Upstream leaves the mask token in the softmax, so the comparison does too.
-    return Settings(parsed, _block(config), eos, allow_mask=True)
-
-
-def _block(config: dict[str, Any]) -> int | None:
-    block = config.get("block_length", config["gen_length"])
-    return None if block >= config["gen_length"] else int(block)
 
 
 def _swd_rule(config: dict[str, Any]) -> str:
@@ -86,13 +45,23 @@ def _swd_rule(config: dict[str, Any]) -> str:
     if "credit" in config:
         parts.insert(0, "credit({alpha}, {beta}, {gamma})".format(**config["credit"]))
     select = config["sel"]
+    if "frontier" in config:
+        parts.append(_frontier(config["frontier"]))
     if "klass" in config:
         parts.append("klass({conf}, kl={kl}, n={n})".format(**config["klass"]))
     elif select["policy"] in _SELECTIONS:
         parts.append(_SELECTIONS[select["policy"]].format(**select))
+    elif select["policy"] == "ce":
+        parts.append(_GATE.format(**select))
     else:
         raise NotOffered(f"the selection {select['policy']!r} is not known")
     return " | ".join(parts)
+
+
+def _frontier(frontier: dict[str, Any]) -> str:
+    if frontier["unit"] == "dcd":
+        return "frontier({w}, most={s_max})".format(**frontier)
+    return "frontier({w}, unit={unit})".format(**frontier)
 
 
 def _llada(c: dict[str, Any], folder: Path) -> CasePlan:
@@ -213,6 +182,13 @@ def _dllm_plugin(c: dict[str, Any], folder: Path) -> CasePlan:
     return CasePlan(_settings(c, rule))
 
 
+def _rpd_ce(c: dict[str, Any], folder: Path) -> CasePlan:
+    gate = _GATE.format(
+        tau=c["threshold"], beta=c["budget"], W=c["fallback_window"], unit=c["fallback_unit"]
+    )
+    return CasePlan(_settings(c, f"confidence | {gate}"), shift=c["shift_logits"])
+
+
 _DINFER_THRESHOLD = "confidence | threshold({threshold}, test=ge, slack=1e-05)"
 _UPSTREAM: dict[str, Make] = {
     "credit": _by_rule(
@@ -245,13 +221,12 @@ _UPSTREAM: dict[str, Make] = {
     "klass_alg": _klass_alg,
     "klass_dream": _klass(test=", test=ge", shift=True),
     "llada": _llada,
+    "localleap": _by_rule(
+        "confidence | localleap({threshold}, low={relaxed_threshold}, r={radius})"
+    ),
     "pc_entropy": _pc_static("entropy"),
     "pc_margin": _pc_static("margin"),
     "pc_sampler": _pc_sampler,
+    "rpd_ce": _rpd_ce,
     "sglang_low_confidence": _by_rule("confidence | threshold({threshold})"),
-}
-_NOT_OFFERED = {
-    "wino": "WINO's shadow block is not offered yet",
-    "d2_wino": "WINO's shadow block is not offered yet",
-    "sglang_joint_threshold": "editing of committed tokens is not offered yet",
 }

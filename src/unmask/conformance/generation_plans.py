@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from unmask.conformance.cases import KnownDifference, NotOffered, dream_rule
+from unmask.conformance.cases import dream_rule
+from unmask.conformance.plan import KnownDifference, NotOffered
 from unmask.decoding.options import Eos
 from unmask.decoding.sampling import Sampling
 from unmask.models.load import Loaded
-from unmask.rules.registry import kinds
 
 
 @dataclass(frozen=True)
@@ -152,8 +152,6 @@ def _dllm_rule(steps: int, blocks: list[int]) -> str:
     each = -(-steps // len(blocks))
     if not any(masks % each for masks in blocks):
         return f"confidence | static({each * len(blocks)})"
-    if "even" not in [kind.name for kind in kinds("select")]:
-        raise NotOffered("this build has no timetable that rounds half to even")
     return f"confidence | even({steps})"
 
 

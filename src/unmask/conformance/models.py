@@ -12,9 +12,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from unmask.conformance.cases import Skipped
 from unmask.conformance.forwards import real_prompts, useful_forwards, wanted_answer
 from unmask.conformance.generation_plans import GenerationPlan, plan_of_generation
+from unmask.conformance.plan import Skipped
 from unmask.conformance.report import Report, read_golden
 from unmask.conformance.ties import Steps, tied
 from unmask.decoding.loop import decode_steps

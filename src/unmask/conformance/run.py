@@ -11,31 +11,35 @@ from typing import Any
 
 import torch
 
-from unmask.conformance.cases import EOS, CasePlan, Skipped, plan_of
+from unmask.conformance.cases import plan_of
+from unmask.conformance.golden_growth import PROMPT, growth_differences, longer_table
+from unmask.conformance.golden_steps import golden_steps, row_differences
 from unmask.conformance.models import folders, run_model
+from unmask.conformance.plan import EOS, MASK, CasePlan, Skipped
 from unmask.conformance.report import Report
 from unmask.conformance.ties import Steps, tied
 from unmask.conformance.units import check_units
 from unmask.decoding.loop import decode_steps
-from unmask.decoding.request import Request, prompt_request
+from unmask.decoding.request import Request, infill_request, prompt_request
 from unmask.decoding.results import Step
 from unmask.errors import UnmaskError
 from unmask.models.denoiser import Denoiser, ModelSpec
 from unmask.models.toys.lookup import LookupDenoiser
 from unmask.models.wrappers.guided import Guided
 
-MASK, VOCABULARY = 60, 61  # of the toy denoisers
+VOCABULARY = 61  # of the toy denoisers
+KINDS = ("reference", "swd", "upstream")  # how the names of the files with cases begin
 DTYPES = (torch.float64, torch.float32)
 
 
 def run(folder: Path, dtypes: Sequence[torch.dtype] = DTYPES) -> Report:
     """Run every golden case of a folder."""
-    files = sorted([*folder.glob("swd_*.jsonl"), *folder.glob("upstream_*.jsonl")])
+    files = sorted(file for kind in KINDS for file in folder.glob(f"{kind}_*.jsonl"))
     models = folders(folder)
     if not files and not models:
         raise UnmaskError(
-            f"{folder} has no golden decoder cases (swd_*.jsonl, upstream_*.jsonl) and no golden "
-            "checkpoints (config.json beside golden_*); give a folder that has them"
+            f"{folder} has no golden decoder cases (swd_*, reference_* or upstream_*.jsonl) and "
+            "no golden checkpoints (config.json beside golden_*); give a folder that has them"
         )
     report = Report()
     for model in models:
@@ -77,8 +81,11 @@ def _together(model: Denoiser, requests: Sequence[Request]) -> Iterator[Step]:
 
 def _tie(case: dict[str, Any], plan: CasePlan, folder: Path, dtype: torch.dtype) -> str:
     """The proof that the case differs by exact ties alone, "" if it does not."""
-    golden = [_golden_steps(row, plan.settings.block) for row in case.get("rows", [case])]
-    return tied(golden, lambda at, steps: _differences(case, plan, folder, at, steps), dtype)
+    if plan.settings.growth is not None:
+        return ""
+    golden = [golden_steps(row, plan) for row in case.get("rows", [case])]
+    written = [[step.written for step in steps] for steps in golden]
+    return tied(written, lambda at, steps: _differences(case, plan, folder, at, steps), dtype)
 
 
 def _differences(
@@ -91,23 +98,37 @@ def _differences(
     """The differences from a golden case, in the order of the steps."""
     model = _model(case["denoiser"], plan, folder, dtype)
     expected = case.get("rows", [case])
-    length = case["config"]["gen_length"]
-    requests = [
-        prompt_request(model.spec, row["prompt"], length, plan.settings, plan.seed)
-        for row in expected
-    ]
+    length = plan.length or case["config"]["gen_length"]
+    requests = [_request(model.spec, row["prompt"], length, plan) for row in expected]
     steps: list[list[Step]] = [[] for _ in expected]
     for step in run_steps(model, requests):
         for key in step.keys:
             steps[key].append(step)
     for number, row in enumerate(expected):
-        yield from _row_differences(row, steps[number], number, plan)
+        if plan.settings.growth is not None:
+            yield from growth_differences(row, steps[number], number)
+            continue
+        yield from row_differences(row, steps[number], number, plan, len(expected) > 1)
     if dtype == torch.float64 and "cand" in case.get("steps", [{}])[0]:
         yield from _detail_differences(case, steps[0])
 
 
+def _request(spec: ModelSpec, prompt: list[int], length: int, plan: CasePlan) -> Request:
+    request = prompt_request(spec, prompt, length, plan.settings, plan.seed)
+    if not plan.constraints:
+        return request
+    canvas = request.canvas.clone()
+    for place, token in plan.constraints:
+        canvas[len(prompt) + place] = token
+    return infill_request(spec, canvas, plan.settings, plan.seed)
+
+
 def _model(name: str, plan: CasePlan, folder: Path, dtype: torch.dtype) -> Denoiser:
-    model: Denoiser = _lookup(folder / f"denoiser_{name}.npz", dtype, plan.shift, plan.stop_ids)
+    table = _lookup(folder / f"denoiser_{name}.npz", dtype, plan.shift, plan.stop_ids)
+    model: Denoiser = table
+    if plan.length is not None:
+        place = longer_table(table.place, PROMPT + plan.length)
+        model = LookupDenoiser(place, table.everywhere, table.near, table.spec, plan.shift)
     return Guided(model, plan.guidance) if plan.guidance else model
 
 
@@ -117,55 +138,6 @@ def _lookup(
 ) -> LookupDenoiser:
     spec = ModelSpec(MASK, VOCABULARY, EOS, stop_ids, name=file.stem)
     return LookupDenoiser.load(file, spec, dtype, shift)
-
-
-def _row_differences(
-    row: dict[str, Any], steps: list[Step], number: int, plan: CasePlan
-) -> Iterator[str]:
-    leaves_masks = MASK in row["final_ids"]  # upstream stops at EOS and leaves the tail masked
-    canvas = [*row["prompt"], *[MASK] * (len(row["final_ids"]) - len(row["prompt"]))]
-    golden = _golden_steps(row, plan.settings.block)
-    for index, step in enumerate(steps):
-        at = step.keys.index(number)
-        after = step.tokens[at].tolist()
-        if leaves_masks:
-            after = [
-                MASK if filled else token
-                for token, filled in zip(after, step.filled[at].tolist(), strict=True)
-            ]
-        written = {i: after[i] for i, token in enumerate(canvas) if token == MASK != after[i]}
-        canvas = after
-        if index >= len(golden):
-            yield f"step {index}: upstream has ended, this build wrote {written}"
-            return
-        if written != golden[index]:
-            yield f"step {index}: expected {golden[index]}, got {written}"
-            return
-    if len(steps) < len(golden):
-        yield f"step {len(steps)}: expected {golden[len(steps)]}, this build has ended"
-    if canvas != row["final_ids"]:
-        yield f"final ids: expected {row['final_ids']}, got {canvas}"
-
-
-def _golden_steps(row: dict[str, Any], block: int | None) -> list[dict[int, int]]:
-    """The committed tokens by position, for each useful forward.
-
-    Forwards over a complete block are left out. Engines run them to write a cache, unrolled loops
-    because they do not check, and batches because another row is not complete.
-    """
-    begin, end = len(row["prompt"]), len(row["final_ids"])
-    width = block or end - begin
-    masked = set(range(begin, end))
-    useful, current = [], 0
-    for step in row["steps"]:
-        written = dict(zip(step["pos"], step["tok"], strict=True))
-        complete = not any((i - begin) // width == current for i in masked)
-        if complete and masked:
-            current = (min(masked) - begin) // width
-        if written or not complete:
-            useful.append(written)
-        masked -= set(written)
-    return useful
 
 
 def _detail_differences(case: dict[str, Any], steps: list[Step]) -> Iterator[str]:

@@ -48,6 +48,7 @@ def plain_view(masked: Tensor, entropy: Tensor, **fields: Any) -> View:
         offset=zero,
         known=~masked,
         answer_length=zero + masked.shape[-1],
+        window=zero,
     )
     view = View(
         masked=masked,
@@ -96,7 +97,7 @@ def _modulate(case: dict[str, Any]) -> Iterator[tuple[str, Any, Any]]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # form=literal warns, but these cases test it
         part = Stability(case["lam"], start="skip", form=case["form"] if entropy else "additive")
-    scores = part(view, Scores.plain(base) if entropy else Scores.log_of(base))
+    scores = part(view, Scores.log_utility(base) if entropy else Scores.probability(base))
     yield "value", scores.value[0].tolist(), [float(x) for x in case["value"]]
     if case["lam"]:
         yield "key", scores.key[0].tolist(), [float(x) for x in case["key"]]
@@ -151,7 +152,7 @@ def _counts(select: Static | Timesteps, masks: int) -> list[int]:
     """The number of positions that a schedule takes in each step."""
     masked = torch.ones(1, masks, dtype=torch.bool)
     view = plain_view(masked, torch.zeros(1, masks, dtype=torch.float64))
-    scores, counts, step = Scores.plain(view.entropy), [], 0
+    scores, counts, step = Scores.log_utility(view.entropy), [], 0
     while bool(masked.any()):
         progress = replace(view.progress, step=torch.tensor([step]))
         chosen = select(replace(view, masked=masked, progress=progress), scores)

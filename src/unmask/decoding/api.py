@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Literal
 
 from torch import Tensor
 
@@ -26,13 +27,14 @@ def decode(
     prompt: Ids,
     rule: Rule | str = DEFAULT_RULE,
     *,
-    length: int = 256,
+    length: int | Literal["auto"] = 256,
     block: int | None = None,
     eos: Eos = "keep",
     sampling: Sampling | None = None,
     steps: int | None = None,
     history: int | None = None,
     seed: int = 0,
+    longest: int | None = None,
 ) -> Result:
     """Continue one prompt (token ids) by `length` tokens.
 
@@ -40,7 +42,7 @@ def decode(
         model: the denoiser; see `unmask.models`.
         prompt: token ids without masks; `infill` takes a canvas with masks anywhere.
         rule: a Rule, its notation, or the name of a recipe.
-        length: number of tokens to write.
+        length: number of tokens to write; "auto" lets the canvas grow until its end is sure.
         block: positions per block, decoded left to right. None takes the model's own block, else
             the recipe's, else the full window.
         eos: what the end token does: keep, suppress, last, stop, block or fill; see `Settings`.
@@ -48,10 +50,11 @@ def decode(
         steps: finish within this many forward passes.
         history: keep this many tokens of the last forward's distributions instead of all.
         seed: seed of every random choice.
+        longest: the most tokens to write if the length is "auto".
     """
-    options = DecodingOptions(rule, length, block, eos, steps, history, seed=seed)
+    options = DecodingOptions(rule, length, block, eos, steps, history, seed=seed, longest=longest)
     resolved = _resolve(model, options, sampling)
-    request = prompt_request(model.spec, prompt, length, resolved.settings, seed)
+    request = prompt_request(model.spec, prompt, resolved.length, resolved.settings, seed)
     return _run(model, [request], 1)[0]
 
 
@@ -78,13 +81,14 @@ def decode_many(
     prompts: Sequence[Ids],
     rule: Rule | str = DEFAULT_RULE,
     *,
-    length: int = 256,
+    length: int | Literal["auto"] = 256,
     block: int | None = None,
     eos: Eos = "keep",
     sampling: Sampling | None = None,
     steps: int | None = None,
     history: int | None = None,
     seed: int = 0,
+    longest: int | None = None,
     batch_size: int = 8,
 ) -> list[Result]:
     """Continue many prompts of any lengths, up to `batch_size` at once; results in their order.
@@ -93,10 +97,10 @@ def decode_many(
     and the next prompt takes its place. The longest prompts go first, so that rows of similar
     length share a batch and little is padded. Prompt i uses the seed `seed + i`.
     """
-    options = DecodingOptions(rule, length, block, eos, steps, history, seed=seed)
-    settings = _resolve(model, options, sampling).settings
+    options = DecodingOptions(rule, length, block, eos, steps, history, seed=seed, longest=longest)
+    resolved = _resolve(model, options, sampling)
     requests = [
-        prompt_request(model.spec, prompt, length, settings, seed + i)
+        prompt_request(model.spec, prompt, resolved.length, resolved.settings, seed + i)
         for i, prompt in enumerate(prompts)
     ]
     return _run(model, requests, batch_size)

@@ -25,16 +25,26 @@ MOST_IDLE = 4096  # forwards without a commitment after which a row is an error
 def by_rule(settings: Settings, state: State, view: View) -> tuple[View, Decision]:
     """Decide by the rule; a budget of steps may add the best positions to its choice."""
     decision = settings.rule(view)
-    chosen, revoked = decision.chosen, decision.revoked & view.revocable
-    least = None
+    chosen = decision.chosen
+    fixed = view.revocable | chosen
+    revoked = decision.revoked & fixed
+    least, held, finished = None, decision.held, decision.finished
     if settings.steps is not None:
         left = forwards_here(state, settings.block, settings.steps)
         least = (view.masked.sum(-1) + left - 1) // left
         order = best_first(decision.scores.key, view.masked)
         chosen = chosen | first_in(order, least, view.masked)
         revoked &= (left > 1)[:, None]
+        held = None if held is None else held & (left > 1)
+        if settings.rule.window is not None:  # how many windows follow is not known
+            over = settings.steps - state.nfe <= 1
+            finished = over if finished is None else finished | over
     _check_progress(settings, state, view, chosen)
-    return view, replace(decision, chosen=chosen, revoked=revoked, least=least)
+    written = None if decision.written is None else decision.written & fixed & ~revoked
+    return view, replace(
+        decision, chosen=chosen, revoked=revoked, least=least, written=written, held=held,
+        finished=finished,
+    )  # fmt: skip
 
 
 def _check_progress(settings: Settings, state: State, view: View, chosen: Tensor) -> None:

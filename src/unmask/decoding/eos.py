@@ -53,6 +53,11 @@ class EosTail:
             return torch.ones_like(state.masked)
         return self._ends(state).cumsum(-1) == 0
 
+    def ended(self, state: State) -> Tensor:
+        """True where a row has an end token and no mask before it: [B]."""
+        ends = self._ends(state)
+        return ends.any(-1) & ~(state.masked & (ends.cumsum(-1) == 0)).any(-1)
+
     def _ends(self, state: State) -> Tensor:
         return is_stop(state.tokens, self.spec.stop_ids) & state.answer & ~state.masked
 
@@ -76,8 +81,7 @@ class EosTail:
         if self.policy == "fill":
             return behind & (state.tokens != self.spec.eos_id)
         if self.policy == "stop":
-            open_before = (state.masked & (ends.cumsum(-1) == 0)).any(-1)
-            done = ends.any(-1) & ~open_before
+            done = self.ended(state)
         else:
             here = in_window(state)
             done = (ends & here).any(-1) & ~(state.masked & here).any(-1)

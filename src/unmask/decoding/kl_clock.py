@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from unmask.kernels.reduce import Past, Stats, reduce
-from unmask.rules.view import KL
+from unmask.rules.view import Divergence
 
 EVERY = 16  # of so many passes with a KL, one is repeated without it
 
@@ -67,7 +67,7 @@ class KLClock:
         self._until_probe = 0
 
     def __call__(
-        self, logits: Tensor, previous: Past | None, kl: frozenset[KL], uniform_start: bool
+        self, logits: Tensor, previous: Past | None, kl: frozenset[Divergence], uniform_start: bool
     ) -> Stats:
         if not kl:
             return reduce(logits, previous, kl, uniform_start)

@@ -145,10 +145,11 @@ def _canvas(groups: list[Rows]) -> Canvas:
     width = max(state.tokens.shape[-1] for state in states)
     return Canvas(
         tokens=torch.cat([pad(s.tokens, (0, width - s.tokens.shape[-1])) for s in states]),
-        lengths=torch.cat([s.length for s in states]),
+        lengths=torch.cat([rows.lengths for rows in groups]),
         masked=torch.cat([pad(s.masked, (0, width - s.masked.shape[-1])) for s in states]),
         given=torch.cat([pad(s.given, (0, width - s.given.shape[-1]), value=True) for s in states]),
         start=torch.cat([s.start for s in states]),
         stop=torch.cat([s.stop for s in states]),
         keys=tuple(member.identity for rows in groups for member in rows.members),
+        shadow=any(rows.needs.shadow for rows in groups),
     )

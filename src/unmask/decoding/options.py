@@ -14,7 +14,7 @@ from functools import cached_property
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from unmask.errors import RequestError, UnknownName, did_you_mean
+from unmask.errors import RequestError, UnknownName, did_you_mean, shown
 from unmask.models.template_args import ALLOWED, parse_template_args, spelled_template_args
 from unmask.models.words import CACHES, DTYPES, FAMILY_NAMES
 from unmask.rules.recipes import DEFAULT_RULE, RECIPES
@@ -62,9 +62,14 @@ class Option:
         if self.kind == "arguments":
             return spelled_template_args(name, value)
         if not self._takes(value):
-            hint = did_you_mean(str(value), self.words)
-            raise RequestError(f"{name} must be {self.allowed}, got {value!r}{hint}")
+            hint = did_you_mean(str(value)[:100], self.words)
+            raise RequestError(f"{name} must be {self._limit(value)}, got {shown(value)}{hint}")
         return value
+
+    def _limit(self, value: Any) -> str:
+        """What a wrong value should be: a number that is too large is told the upper limit."""
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        return f"at most {self.most}" if number and value > self.most else self.allowed
 
     def parse(self, name: str, text: str) -> Any:
         """The value that a text stands for, as on a command line."""
@@ -111,11 +116,12 @@ class DecodingOptions:
         value=DEFAULT_RULE,
         metavar="RULE",
     )
-    length: int | None = _option(
+    length: int | Literal["auto"] | None = _option(
         "whole",
-        "number of tokens to write",
+        "number of tokens to write, or auto: the canvas grows until the model is sure of its end",
         "256; 48 for the embedded model",
         least=1,
+        words=("auto",),
     )
     block: int | Literal["full"] | None = _option(
         "whole",
@@ -194,6 +200,9 @@ class DecodingOptions:
         "none",
         metavar="ARGS",
     )
+    longest: int | None = _option(
+        "whole", "with --length auto, the most tokens to write", "8 times the usual length", least=1
+    )
 
     def __post_init__(self) -> None:
         for name, option in OPTIONS.items():
@@ -247,10 +256,10 @@ class DecodingOptions:
 
     @property
     def defaults(self) -> DecodingOptions:
-        """The length and block of the recipe that the rule names, else a length of 256."""
+        """The block and length of the recipe whose name the rule is, as far as it has them."""
         recipe = RECIPES.get(self.rule.strip()) if isinstance(self.rule, str) else None
         if recipe is None:
-            return DecodingOptions(length=256)
+            return DecodingOptions()
         return DecodingOptions(length=recipe.length, block=recipe.block)
 
 

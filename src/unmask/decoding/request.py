@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
+from unmask.decoding.lengths import Growth
 from unmask.decoding.options import EOS_POLICIES, MOST, Eos
 from unmask.decoding.sampling import Sampling
 from unmask.errors import RequestError, UnknownName
@@ -34,6 +35,7 @@ class Settings:
         history: keep this many of the likeliest tokens of the last forward and the mass of the
             others, instead of all logits. It takes less memory, and the KL may be too low by up to
             `Result.kl_error`.
+        growth: how the canvas grows where the length is left to the model (`length="auto"`).
     """
 
     rule: Rule
@@ -43,6 +45,7 @@ class Settings:
     steps: int | None = None
     allow_mask: bool = False
     history: int | None = None
+    growth: Growth | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.sampling, Sampling):
@@ -61,6 +64,8 @@ class Settings:
             raise RequestError(
                 "revoke compares with all logits at commit; leave out history, or revoke"
             )
+        if self.growth is not None and self.steps is not None:
+            raise RequestError("steps needs a length; leave out steps, or length auto")
         if self.eos not in EOS_POLICIES:
             raise UnknownName("EOS policy", str(self.eos), EOS_POLICIES)
 
@@ -74,11 +79,20 @@ class Request:
     seed: int = 0
     length: int | None = None  # tokens of the answer that are wanted; None: all
 
+    @property
+    def positions(self) -> int:
+        """The most positions that the canvas may have; more than now if it grows."""
+        growth = self.settings.growth
+        return len(self.canvas) + (0 if growth is None else growth.most - growth.start)
+
 
 def prompt_request(
     spec: ModelSpec, prompt: Sequence[int] | Tensor, length: int, settings: Settings, seed: int = 0
 ) -> Request:
-    """A prompt followed by `length` masks."""
+    """A prompt followed by `length` masks; by those it starts with where the canvas grows.
+
+    Then `length` is the most tokens that are wanted.
+    """
     ids = _checked_ids(spec, prompt)
     _check_whole(length=length)
     if length < 1:
@@ -91,7 +105,10 @@ def prompt_request(
             f"the prompt already holds mask id {spec.mask_id} at position {int(held[0])}; "
             "it would be overwritten; use infill to fill masks inside a text"
         )
-    end = len(ids) + length
+    growth = settings.growth
+    end = len(ids) + (length if growth is None else min(growth.start, length))
+    if growth is not None and spec.block is not None:
+        raise RequestError(f"{spec.name} attends in blocks; give a length, auto is not for it")
     if spec.block is not None and not spec.from_prompt_end:  # a block-causal model fills blocks
         end = -(-end // spec.block) * spec.block
     masks = ids.new_full((end - len(ids),), spec.mask_id)
@@ -103,6 +120,8 @@ def infill_request(
 ) -> Request:
     """A canvas with masks anywhere: before, between and after fixed tokens."""
     ids = _checked_ids(spec, canvas)
+    if settings.growth is not None:
+        raise RequestError("length auto is for a prompt; a canvas with masks has its length")
     if not bool((ids == spec.mask_id).any()):
         raise RequestError(
             f"the canvas holds no mask (id {spec.mask_id}); there is nothing to fill"
@@ -166,6 +185,8 @@ def _checked(spec: ModelSpec, request: Request) -> Request:
         )
     holes = (request.canvas == spec.mask_id).nonzero()[:, 0]
     length = int(holes[-1] - holes[0]) + 1
+    if settings.growth is not None:
+        length = settings.growth.most
     if spec.block is None and settings.block is not None and settings.block > length:
         raise RequestError(
             f"block {settings.block} is larger than the answer of {length} positions; "
@@ -179,6 +200,8 @@ def _checked(spec: ModelSpec, request: Request) -> Request:
         )
     for part in settings.rule.parts:
         abilities_of(part).check_model(spec)
+    if settings.growth is not None and spec.eos_id is None:
+        raise RequestError(f"length auto needs an EOS token, and {spec.name} has none")
     if settings.eos != "keep" and spec.eos_id is None:
         raise RequestError(f"eos={settings.eos!r} needs an EOS token, and {spec.name} has none")
     return request

@@ -1,14 +1,31 @@
-"""Resolves decoding options against a model: the one place where open values get their defaults."""
+"""Resolves decoding options against a model: the one place where open values get their defaults.
+
+An open value is filled in, in this order:
+
+1. what the user asked for;
+2. the block of a block-causal model, since it attends in it;
+3. the block and the length of the recipe, if the rule is the name of one and it has them;
+4. the preset's, if a task is decoded;
+5. 256 tokens, the full window, and the defaults of `Sampling`.
+
+A block of a recipe or preset that is not shorter than the answer is the full window.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
+from unmask.decoding.lengths import Growth
 from unmask.decoding.options import SAMPLING, DecodingOptions
 from unmask.decoding.request import Settings
 from unmask.decoding.sampling import Sampling
 from unmask.errors import RequestError
 from unmask.models.denoiser import ModelSpec
+from unmask.rules.spelling import for_file
+
+USUAL = DecodingOptions(length=256)
+MORE = 8  # times the usual length is the most of an answer whose length is left to the model
 
 
 @dataclass(frozen=True)
@@ -25,11 +42,26 @@ class Resolved:
         """Positions per block; None is the full window."""
         return self.spec.block or self.settings.block
 
+    def record(self) -> dict[str, Any]:
+        """Every resolved option by its name, for JSON; the rule as files hold it."""
+        settings = self.settings
+        return {
+            "rule": for_file(settings.rule),
+            "length": self.length,
+            "block": self.block,
+            "eos": settings.eos,
+            "steps": settings.steps,
+            "history": settings.history,
+            **vars(settings.sampling),
+            "seed": self.seed,
+            **({} if settings.growth is None else {"longest": settings.growth.most}),
+        }
+
 
 def resolve(
     options: DecodingOptions,
     spec: ModelSpec,
-    defaults: DecodingOptions | None = None,
+    defaults: DecodingOptions = USUAL,
     *,
     infill: bool = False,
     loaded: bool = False,
@@ -39,13 +71,14 @@ def resolve(
     Args:
         options: what the user asked for.
         spec: the model.
-        defaults: values for what is left open; by default those of the recipe.
+        defaults: values for what options, model and recipe leave open, such as a preset's.
         infill: masks are filled wherever they stand, so there is no length.
         loaded: the model is in memory, so that the block it attends in is fixed.
     """
-    usual = options.defaults if defaults is None else defaults
-    length = options.length or usual.length or 0
-    block = _block(options, usual, spec, None if infill else length)
+    growth = _growth(options, defaults)
+    asked = options.length or options.defaults.length or defaults.length or 0
+    length = growth.most if growth else int(asked)
+    block = _block(options, defaults, spec, None if infill else length)
     if spec.block is not None:
         if loaded and block != spec.block:
             raise RequestError(
@@ -59,23 +92,34 @@ def resolve(
         )
     given = {name: getattr(options, name) for name in SAMPLING}
     sampling = {
-        name: getattr(usual, name) if value is None else value for name, value in given.items()
+        name: getattr(defaults, name) if value is None else value for name, value in given.items()
     }
     settings = Settings(
         options.parsed_rule,
         block,
-        options.eos or usual.eos or "keep",
+        options.eos or defaults.eos or "keep",
         Sampling(**{name: value for name, value in sampling.items() if value is not None}),
         options.steps,
         history=options.history,
+        growth=growth,
     )
     return Resolved(settings, length, spec, options.seed or 0)
 
 
+def _growth(options: DecodingOptions, usual: DecodingOptions) -> Growth | None:
+    """How the canvas grows; None if the length is a number."""
+    if (options.length or options.defaults.length or usual.length) != "auto":
+        if options.longest is not None:
+            raise RequestError("longest is for length auto; leave it out, or give length auto")
+        return None
+    known = usual.length if isinstance(usual.length, int) else 256
+    return Growth.upto(options.longest or usual.longest or MORE * known)
+
+
 def _block(
-    options: DecodingOptions, usual: DecodingOptions, spec: ModelSpec, length: int | None
+    options: DecodingOptions, defaults: DecodingOptions, spec: ModelSpec, length: int | None
 ) -> int | None:
-    """The block that was asked for, else the model's own, else the usual one if it fits."""
+    """The block that was asked for, else the model's, else the recipe's or default if it fits."""
     if options.block is not None:
         if options.block != "full":
             return options.block
@@ -86,5 +130,6 @@ def _block(
         return None
     if spec.block is not None:
         return spec.block
-    fits = length is not None and isinstance(usual.block, int) and usual.block < length
-    return usual.block if fits and usual.block != "full" else None
+    usual = options.defaults.block or defaults.block
+    fits = length is not None and isinstance(usual, int) and usual < length
+    return usual if fits and usual != "full" else None

@@ -79,3 +79,6 @@ class Step:
     lengths: Tensor  # [B]
     finished: tuple[Result, ...]
     logits: CellLogits | None = None  # with `keep_logits`
+    # Where the canvas grows: the position of each cell before this step grew it; < 0 for new ones.
+    # `filled`, `tokens` and `lengths` are those after it, all other fields are from before.
+    source: Tensor | None = None  # [B, L]

@@ -10,23 +10,27 @@ import torch
 from torch import Tensor
 
 from unmask.decoding.decide import Decide, by_rule
+from unmask.decoding.declared import with_declared
 from unmask.decoding.eos import EosTail
 from unmask.decoding.history import History, cells_where
+from unmask.decoding.predict import check_finite, head, reduced
 from unmask.decoding.request import Request, Settings
 from unmask.decoding.results import CellLogits, Result, Step
-from unmask.decoding.sampling import adding, scored, uniform_draws
-from unmask.decoding.state import State, Where
+from unmask.decoding.rewrite import grow, rewrite
+from unmask.decoding.sampling import uniform_draws
+from unmask.decoding.state import State
 from unmask.decoding.view_layout import CellStats, lay_out
 from unmask.decoding.windows import in_window, open_windows
 from unmask.errors import ModelError
-from unmask.kernels.common import Stats, on_host
+from unmask.kernels.common import Stats
 from unmask.kernels.reduce import Past, reduce
 from unmask.models.denoiser import Denoiser, Hidden
+from unmask.rules.registry import abilities_of
 from unmask.rules.rule import Decision
-from unmask.rules.view import KL, View
+from unmask.rules.view import Divergence, View
 
 # Makes the pass over the logits: `reduce`, or a wrapper of it that measures.
-Reducer = Callable[[Tensor, Past | None, frozenset[KL], bool], Stats]
+Reducer = Callable[[Tensor, Past | None, frozenset[Divergence], bool], Stats]
 
 _IDENTITIES = itertools.count()
 
@@ -58,11 +62,14 @@ class Rows:
         self.reducer, self.decide = reducer, decide
         self.spec = model.spec
         self.needs = settings.rule.needs
+        for part in settings.rule.parts:
+            abilities_of(part).check_model(self.spec)
+        self._declares = self.needs.beyond or settings.rule.window is not None
         self.members: list[Member] = []
-        self._eos = EosTail(settings.eos, self.spec)
+        self.eos = EosTail(settings.eos, self.spec)
         mask = () if settings.allow_mask else (self.spec.mask_id,)
-        self._suppressed = (*mask, *self._eos.suppressed)  # tokens that are never predicted
-        self.history = History(settings.history, self._suppressed)
+        self.suppressed = (*mask, *self.eos.suppressed)  # tokens that are never predicted
+        self.history = History(settings.history, self.suppressed)
         self._state: State | None = None
         self._arrived: list[Tensor] = []  # canvases of new rows
 
@@ -91,7 +98,8 @@ class Rows:
         return [member.key for member in self.members]
 
     @property
-    def _generators(self) -> list[torch.Generator]:
+    def generators(self) -> list[torch.Generator]:
+        """The source of each row's random numbers."""
         return [member.generator for member in self.members]
 
     @property
@@ -99,10 +107,12 @@ class Rows:
         """The state of all rows, new ones included."""
         if self._arrived:
             from_zero = self.spec.block is not None and not self.spec.from_prompt_end
-            lead = self.spec.block or 0 if self.spec.lead else 0
             mask, trail = self.spec.mask_id, self.needs.trail
-            new = State.of(self._arrived, mask, self.settings.block, trail, from_zero, lead)
-            open_windows(new, self.settings.block)
+            memory = self.settings.rule.memory
+            new = State.of(self._arrived, mask, self.settings.block, trail, from_zero, memory)
+            new.lead[:] = self.spec.block or 0 if self.spec.lead else 0
+            open_windows(new, self.settings.block, self.settings.rule)
+            new.sizing[:] = self.settings.growth is not None
             known = [self._state] if self._state is not None and len(self._state) else []
             self._state, self._arrived = State.joined([*known, new]), []
         assert self._state is not None, "no row was admitted yet"
@@ -117,6 +127,13 @@ class Rows:
         self._arrived.append(request.canvas.cpu())
         self.members.append(Member(key, request.length, generator, next(_IDENTITIES)))
 
+    def move(self, moved: Tensor) -> None:
+        """Give rows whose positions have moved, [B], a new identity: no cache knows them."""
+        self.members = [
+            replace(member, identity=next(_IDENTITIES)) if new else member
+            for member, new in zip(self.members, moved.tolist(), strict=True)
+        ]
+
     def drop(self, key: int) -> None:
         """Remove a row before it is finished."""
         self._keep([row for row, other in enumerate(self.keys) if other != key])
@@ -124,34 +141,57 @@ class Rows:
     def step(self, hidden: Hidden, first: int) -> Step:
         """Decide and commit; these rows begin at `first` in the forward's batch."""
         state, keys = self.state, tuple(self.keys)
-        window = in_window(state)
-        candidates = self._fresh(state.masked & window & self._eos.wanted(state), hidden, first)
+        window, self._seen = in_window(state), self.lengths
+        candidates = self.fresh(state.masked & window & self.eos.wanted(state), hidden, first)
+        if self.settings.growth is not None:
+            candidates &= ~state.sizing[:, None]
         where = cells_where(self._active(candidates, hidden, first))
-        logits = self._head(hidden, first, where)  # 1. predict   [N, V]
-        stats = self._reduce(logits, where)  # 2. reduce    [N] each
-        self._check_finite(stats, hidden, first)
-        draws = uniform_draws(state, candidates, self._generators) if self.needs.draws else None
+        logits = head(self, hidden, first, where)  # 1. predict   [N, V]
+        stats = reduced(self, logits, where)  # 2. reduce    [N] each
+        check_finite(self, stats, hidden, first)
+        draws = uniform_draws(state, candidates, self.generators) if self.needs.draws else None
         view = lay_out(state, window, candidates, stats, draws, self.needs)
+        if self._declares:
+            view = with_declared(self, view, hidden, first)
         view, decision = self.decide(self.settings, state, view)  # 3. decide    [B, W]
         forward, start, stop = state.nfe.clone(), state.start, state.stop
-        self._remember(logits, stats, decision)  # 4. remember
+        self._remember(logits, stats, view, decision)  # 4. remember
         self._commit(view, decision)  # 5. commit
-        filled = self._eos.apply(state)
+        rewritten = rewrite(self, view, decision, hidden, first)
+        filled = self.eos.apply(state)
+        filled = filled if rewritten is None else filled | rewritten
         state.nfe += 1
         state.step += 1
+        source = None
+        if self.settings.growth is not None:
+            source, filled = grow(self, view, decision, filled, hidden, first)
         tokens, lengths = state.tokens.clone(), state.length
         finished = ~state.masked.any(-1)
+        if decision.held is not None:
+            finished &= ~decision.held
         results = self._results(finished)
-        self._open_windows(hidden, first)
+        self._open_windows(hidden, first, decision.held)
         if results:
             self._keep((~finished).nonzero()[:, 0].tolist())
         kept = CellLogits(*where, logits) if self.keep_logits else None
         return Step(
-            keys, forward, start, stop, view, decision, filled, tokens, lengths, results, kept
-        )
+            keys, forward, start, stop, view, decision, filled, tokens, lengths, results, kept,
+            source,
+        )  # fmt: skip
 
-    def _fresh(self, cells: Tensor, hidden: Hidden, first: int) -> Tensor:
+    @property
+    def lengths(self) -> Tensor:
+        """How many ids the next forward sees of each row: all, unless the rule hides some: [B]."""
+        state, sight = self.state, self.settings.rule.sight
+        if not sight:
+            return state.length
+        seen = state.memory.values[sight]
+        return torch.where(seen > 0, state.start + seen, state.length)
+
+    def fresh(self, cells: Tensor, hidden: Hidden, first: int) -> Tensor:
         """The cells that this forward computed; a cache leaves the others as they were: [B, L]."""
+        if self.settings.rule.sight:
+            cells = cells & (torch.arange(cells.shape[-1]) < self._seen[:, None])
         if hidden.fresh is None:
             return cells
         return cells & hidden.fresh[first : first + len(self), : cells.shape[-1]]
@@ -159,74 +199,19 @@ class Rows:
     def _active(self, candidates: Tensor, hidden: Hidden, first: int) -> Tensor:
         """The cells whose logits are computed: candidates, and others the rule watches: [B, L]."""
         active = candidates
-        if self.needs.drift:
-            active = active | self._fresh(self.state.anchor >= 0, hidden, first)
+        if self.needs.committed:
+            active = active | self.fresh(self.state.committed, hidden, first)
         if self.needs.later_blocks:
-            active = active | self._fresh(self.state.masked, hidden, first)
+            active = active | self.fresh(self.state.masked, hidden, first)
         return active
 
-    def _head(self, hidden: Hidden, first: int, where: Where) -> Tensor:
-        """Logits of these cells, suppressed tokens at -inf: [N, V]."""
-        rows, positions = where
-        logits = self.model.head(hidden, rows + first, positions)
-        for token in self._suppressed:
-            logits[:, token] = -torch.inf
-        return logits
-
-    def _reduce(self, logits: Tensor, where: Where) -> CellStats:
-        """One pass over the logits, and a second one if the score reads changed logits."""
-        state, needs, sampling = self.state, self.needs, self.settings.sampling
-        previous = self.history.previous(state, where)
-        raw = self.reducer(logits, previous, needs.directions, needs.uniform_start)
-        credit, boost = self.settings.rule.logits, None
-        credited: tuple[Tensor, Tensor] | None = None
-        if credit is not None:  # it is kept on the host: one more wait for a GPU
-            here, held = raw.on_host(), (state.credit_token[where], state.credit[where])
-            credited = credit.updated(*held, here.token, here.confidence)
-            boost = adding(credited[0], credit.bonus(credited[1]), logits.device)
-        drawn, generators = where[0].tolist() if sampling.draws else [], self._generators
-        own = [generators[row] for row in drawn]
-        score = scored(logits, raw, sampling, boost, self._eos.last, own)
-        drift = self.history.drift(state, where, logits, needs.drift) if needs.drift else None
-        raw, score, drift = _on_host(raw, score, drift)
-        trail = self._trail(raw, where) if needs.trail else None
-        return CellStats(where, raw, score, drift, self._eos.deferred(score.token), trail, credited)
-
-    def _trail(self, raw: Stats, where: Where) -> Tensor:
-        """The last values of KL(current || previous) with this forward's; +inf without: [N, n]."""
-        assert raw.kl_cur_prev is not None
-        newest = torch.where(self.state.slot[where] >= 0, raw.kl_cur_prev, torch.inf)
-        return torch.cat([self.state.trail[where][:, 1:], newest[:, None]], -1)
-
-    def _check_finite(self, stats: CellStats, hidden: Hidden, first: int) -> None:
-        broken = stats.raw.confidence.isnan().nonzero()
-        if len(broken):
-            row, position = (index[broken[0]] for index in stats.where)
-            logits = self.model.head(hidden, row + first, position)[0]
-            where = (
-                f"at step {int(self.state.nfe[row])}, position {int(position)} of request "
-                f"{self.keys[int(row)]}"
-            )
-            raise ModelError(f"{self.spec.name} gave {self._no_token(logits, where)}")
-
-    def _no_token(self, logits: Tensor, where: str) -> str:
-        """Why no token can be chosen by these logits, [V], before any is suppressed."""
-        finite = logits.isfinite().nonzero()[:, 0].tolist()
-        if finite and set(finite) <= {*self._suppressed} and bool((logits < torch.inf).all()):
-            kinds = {self.spec.mask_id: "mask", self.spec.eos_id: "EOS"}
-            names = " and ".join(f"the {kinds[token]} token {token}" for token in finite)
-            return (
-                f"a finite logit only to {names} {where}, which these settings never predict; "
-                "check the mask id and the weights"
-            )
-        return (
-            f"NaN, +inf or only -inf logits {where}; check the weights and the dtype (float16 "
-            "overflows where bfloat16 does not)"
-        )
-
-    def _remember(self, logits: Tensor, stats: CellStats, decision: Decision) -> None:
+    def _remember(self, logits: Tensor, stats: CellStats, view: View, decision: Decision) -> None:
         """Write into the state and the history what this step has computed."""
         state, where = self.state, stats.where
+        if self.settings.rule.memory:
+            inside = torch.arange(view.masked.shape[-1]) < (state.stop - state.start)[:, None]
+            new = self.settings.rule.remembered(view, decision)
+            state.memory.write(new, state.start, inside)
         state.idle = torch.where(decision.chosen.any(-1), 0, state.idle + 1)
         if stats.raw.kl_error is not None:
             state.kl_error.scatter_reduce_(0, where[0], stats.raw.kl_error, "amax")
@@ -253,20 +238,20 @@ class Rows:
         if len(rows):
             state.take_back((rows, state.start[rows] + columns), self.spec.mask_id)
 
-    def _open_windows(self, hidden: Hidden, first: int) -> None:
+    def _open_windows(self, hidden: Hidden, first: int, held: Tensor | None) -> None:
         """Open the next windows; their history is the head on this forward's hidden states."""
         state = self.state
-        opened = open_windows(state, self.settings.block)
+        opened = open_windows(state, self.settings.block, self.settings.rule, held)
         if not bool(opened.any()) or not self.needs.history:
             return
         if self.needs.block_scope:
             state.slot[opened] = -1
             return
-        wanted = self._fresh(state.masked & in_window(state), hidden, first)
+        wanted = self.fresh(state.masked & in_window(state), hidden, first)
         wanted &= opened[:, None] & (state.slot < 0)
         where = cells_where(wanted)
         if len(where[0]):
-            self.history.extend(state, where, self._head(hidden, first, where))
+            self.history.extend(state, where, head(self, hidden, first, where))
 
     def _results(self, finished: Tensor) -> tuple[Result, ...]:
         """The results of the rows that have no mask left."""
@@ -279,11 +264,3 @@ class Rows:
     def _keep(self, rows: list[int]) -> None:
         self.members = [self.members[row] for row in rows]
         self.state.keep(torch.tensor(rows, dtype=torch.int64))
-
-
-def _on_host(raw: Stats, score: Stats, drift: Tensor | None) -> tuple[Stats, Stats, Tensor | None]:
-    """The numbers that a decision is made of, brought to the host together."""
-    first, second = list(vars(raw).values()), [] if score is raw else list(vars(score).values())
-    *columns, drift = on_host([*first, *second, drift])
-    here = Stats(*columns[: len(first)])
-    return here, Stats(*columns[len(first) :]) if second else here, drift

@@ -92,6 +92,25 @@ def scored(
     return reduce(logits, transform=transform, tokens=tokens)
 
 
+def likeliest(
+    logits: Tensor, best: Tensor, boost: Transform | None, count: int
+) -> tuple[Tensor, Tensor]:
+    """The `count` likeliest tokens and their probabilities, on the host: [N, k] each.
+
+    `best` is the probability of the likeliest one, [N]; all are those of the changed logits.
+    """
+    tokens, depths = [], []
+    for rows in chunks(logits):
+        z = logits[rows].to(working_dtype(logits))
+        z = boost(z, rows.start) if boost else z
+        values, places = z.topk(min(count, z.shape[-1]), -1)
+        tokens.append(places)
+        depths.append((values - values[:, :1]).double())
+    probabilities = best[:, None].double() * torch.cat(depths).exp()
+    ids, p = torch.stack([torch.cat(tokens).double(), probabilities]).cpu()  # waits once
+    return ids.long(), p
+
+
 def adding(tokens: Tensor, bonus: Tensor, device: torch.device) -> Transform:
     """Adds a bonus to the logits of some tokens, -1 for none: [N, K] each, on the host."""
     tokens, bonus = ship(tokens.clamp_min(0), device), ship(bonus, device)

@@ -11,13 +11,16 @@ kept q and p is at least the least p. So
 
     0 <= KL(q || p) - D <= Q log(min(1, least kept q / Q) P / least p)
 
-This bound is the `kl_error` that comes with every D; for KL(p || q) the two change places.
+This bound is the `kl_error` that comes with every D; for KL(p || q) the two change places. The
+Jensen-Shannon divergence lies below by that of the rests, at most log 2, times their mean mass,
+(P + Q) / 2; the total variation by at most min(P, Q).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from math import log
 
 import torch
 from torch import Tensor
@@ -25,7 +28,7 @@ from torch import Tensor
 from unmask.kernels.common import Stats, chunks, working_dtype
 from unmask.kernels.reduce import reduce
 from unmask.models.denoiser import ship
-from unmask.rules.view import KL
+from unmask.rules.view import FIELDS, Divergence
 
 _COLUMNS = ("tokens", "kept", "rest", "least")
 
@@ -79,7 +82,7 @@ class SparsePrevious:
     slot: Tensor  # [N]
 
     def reduce(
-        self, logits: Tensor, kl: frozenset[KL], uniform_start: bool, tokens: Tensor | None
+        self, logits: Tensor, kl: frozenset[Divergence], uniform_start: bool, tokens: Tensor | None
     ) -> Stats:
         """The statistics of N rows, with divergences from below and how far they may be too low."""
         start = kl if uniform_start else frozenset()
@@ -87,25 +90,24 @@ class SparsePrevious:
         columns = self._compared(logits, kl)
         if uniform_start:
             known = self.slot >= 0
-            for name in kl:
-                column = f"kl_{name}"
+            for column in (FIELDS[kind] for kind in kl):
                 columns[column] = torch.where(known, columns[column], getattr(stats, column))
         return replace(stats, **columns)
 
-    def _compared(self, logits: Tensor, kl: frozenset[KL]) -> dict[str, Tensor]:
-        """The divergences in these directions and their `kl_error`; 0 without history: [N]."""
+    def _compared(self, logits: Tensor, kl: frozenset[Divergence]) -> dict[str, Tensor]:
+        """The divergences that are asked for and their `kl_error`; 0 without history: [N]."""
         parts = []
         for rows in chunks(logits):
             slot = self.slot[rows].long()
             before = self.kept.rows(slot.clamp_min(0))
             parts.append(_divergences(logits[rows], before, kl).masked_fill(slot < 0, 0.0))
-        prev_cur, cur_prev, error = torch.cat(parts, -1)
-        both = {"prev_cur": prev_cur, "cur_prev": cur_prev}
-        return {**{f"kl_{name}": both[name] for name in kl}, "kl_error": error}
+        *divergences, error = torch.cat(parts, -1)
+        columns = dict(zip((FIELDS[kind] for kind in sorted(kl)), divergences, strict=True))
+        return {**columns, "kl_error": error}
 
 
-def _divergences(logits: Tensor, before: Likeliest, kl: frozenset[KL]) -> Tensor:
-    """KL(before || now), KL(now || before), and the error of the directions `kl`: [3, n]."""
+def _divergences(logits: Tensor, before: Likeliest, kl: frozenset[Divergence]) -> Tensor:
+    """The divergences of `kl` in the order of their names, and the largest error: [k + 1, n]."""
     z, tokens = logits.to(working_dtype(logits)), before.tokens.long()
     kept = z.gather(-1, tokens)
     rest, most, least = _others(z, tokens, before.suppressed)
@@ -116,8 +118,17 @@ def _divergences(logits: Tensor, before: Likeliest, kl: frozenset[KL]) -> Tensor
         "prev_cur": _rest_error(q[:, -1], before.kept[:, -1].double(), p[:, -1], least - total),
         "cur_prev": _rest_error(p[:, -1], most - total, q[:, -1], before.least.double()),
     }
-    error = torch.stack([errors[direction] for direction in sorted(kl)]).amax(0)
-    return torch.stack([_kl(q, p), _kl(p, q), error])
+    middle, rests = torch.logaddexp(p, q) - log(2), (p[:, -1].exp(), q[:, -1].exp())
+    errors |= {"js": (rests[0] + rests[1]) / 2 * log(2), "tv": torch.minimum(*rests)}
+    computed: dict[str, Callable[[], Tensor]] = {
+        "prev_cur": lambda: _kl(q, p),
+        "cur_prev": lambda: _kl(p, q),
+        "js": lambda: (_kl(p, middle) + _kl(q, middle)) / 2,
+        "tv": lambda: (p.exp() - q.exp()).abs().sum(-1) / 2,
+    }
+    asked = sorted(kl)
+    largest = torch.stack([errors[kind] for kind in asked]).amax(0)
+    return torch.stack([*(computed[kind]() for kind in asked), largest])
 
 
 def _others(z: Tensor, tokens: Tensor, suppressed: Sequence[int]) -> tuple[Tensor, Tensor, Tensor]:

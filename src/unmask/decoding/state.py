@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
+
+from unmask.decoding.memory import MemoryStore
+from unmask.rules.memory import PartMemory
 
 Where = tuple[Tensor, Tensor]  # N cells of the canvas: rows and positions, [N] each
 
@@ -42,6 +46,8 @@ class State:
     step: Tensor  # forwards spent in the window
     opened: Tensor  # masks in the window when it was opened
     num_windows: Tensor  # windows with masks at the beginning
+    windows: Tensor  # windows opened before the open one
+    sizing: Tensor  # bool: nothing is committed yet, the canvas is still growing
     nfe: Tensor  # forwards of the row
     idle: Tensor  # forwards since the row last committed something
     kl_error: Tensor  # how much higher a KL of the row may be than was computed, float64
@@ -57,6 +63,7 @@ class State:
     trail: Tensor  # [B, L, n] last values of KL(current || previous), newest last
     credit_token: Tensor  # [B, L, K] tokens that have credit, -1: free
     credit: Tensor  # [B, L, K]
+    memory: MemoryStore  # of the rule's parts
 
     @classmethod
     def of(
@@ -66,7 +73,7 @@ class State:
         block: int | None,
         trail: int,
         from_zero: bool = False,
-        lead: int = 0,
+        memory: tuple[PartMemory, ...] = (),
     ) -> State:
         """A row for each canvas, before its first window is opened."""
         device = canvases[0].device
@@ -90,11 +97,12 @@ class State:
             origin=origin,
             end=end,
             grid=grid.clone(),
-            lead=torch.full_like(origin, lead),
             start=origin.clone(),
             stop=origin.clone(),
-            **{name: zero.clone() for name in ("step", "opened", "nfe", "idle")},
+            **{name: zero.clone() for name in ("lead", "step", "opened", "nfe", "idle")},
             num_windows=filled.sum(-1),
+            windows=zero - 1,
+            sizing=torch.zeros_like(origin, dtype=torch.bool),
             kl_error=zero.double(),
             tokens=tokens,
             masked=masked,
@@ -104,7 +112,15 @@ class State:
             trail=cells("trail", trail, dtype=torch.float64),
             credit_token=cells("credit_token", 1),
             credit=cells("credit", 1, dtype=torch.float64),
+            memory=MemoryStore.of(memory, *tokens.shape),
         )
+
+    @property
+    def committed(self) -> Tensor:
+        """Positions of the open window that decoding has fixed: [B, L]."""
+        place = torch.arange(self.tokens.shape[-1], device=self.tokens.device)
+        inside = (place >= self.start[:, None]) & (place < self.stop[:, None])
+        return inside & self.answer & ~self.masked
 
     def commit(self, cells: Where, tokens: Tensor) -> None:
         """Write tokens into N cells in this forward."""
@@ -128,6 +144,17 @@ class State:
             self.credit = pad(self.credit, missing, value=_FILL["credit"])
         self.credit_token[where], self.credit[where] = tokens, credit
 
+    def relay(self, source: Tensor, length: Tensor) -> None:
+        """Lay the canvases out anew: position i of a row was `source[i]`, or is empty below 0."""
+        empty, grown = source < 0, length - self.length
+        for name, fill in _FILL.items():
+            cells = getattr(self, name)
+            cells = cells[torch.arange(len(self))[:, None], source.clamp_min(0)]
+            cells[empty] = fill
+            setattr(self, name, cells)
+        self.memory.relay(source)
+        self.length, self.end = length, self.end + grown
+
     def keep(self, rows: Tensor) -> None:
         """Keep these rows only, in this order."""
         for field in fields(self):
@@ -142,8 +169,12 @@ class State:
         """All rows in order, on canvases of the greatest length."""
         if len(parts) == 1:
             return parts[0]
-        tensors_of = {}
+        first, *others = (part.memory for part in parts)
+        length = max(part.tokens.shape[-1] for part in parts)
+        tensors_of: dict[str, Any] = {"memory": first.joined(others, length)}
         for field in fields(cls):
+            if field.name in tensors_of:
+                continue
             tensors = [getattr(part, field.name) for part in parts]
             if field.name in _FILL:
                 shape = [max(sizes) for sizes in zip(*(t.shape[1:] for t in tensors), strict=True)]

@@ -9,9 +9,10 @@ from torch import Tensor
 
 from unmask.decoding.state import State, Where
 from unmask.kernels.common import Stats
+from unmask.rules.part import LogitCells
 from unmask.rules.view import Needs, Progress, View
 
-MOST_REVOCATIONS = 16  # of one position under any rule, so that every row ends
+MOST_REVOCATIONS = 64  # of one position under any rule, so that every row ends
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,8 @@ class CellStats:
     deferred: Tensor | None  # True where the token ends the answer and is to be ranked last
     trail: Tensor | None  # [N, n] the last values of KL(current || previous), newest last
     credit: tuple[Tensor, Tensor] | None  # tokens and their credit after this forward, [N, K] each
+    top: tuple[Tensor, Tensor] | None = None  # the likeliest tokens, their probabilities: [N, k]
+    ends: Tensor | None = None  # True where the token ends the answer
 
 
 def lay_out(
@@ -38,7 +41,7 @@ def lay_out(
     """The view of all rows: values of cells outside the windows are left out."""
     rows, positions = stats.where
     width = int((state.stop - state.start).max())
-    watched = needs.drift is not None or needs.later_blocks  # cells that are not candidates
+    watched = needs.committed or needs.later_blocks  # cells that are not candidates
     inside = window[stats.where] if watched else slice(None)
     rows, positions = rows[inside], positions[inside]
     shape, cells = (len(state), width), (rows, positions - state.start[rows])
@@ -58,19 +61,25 @@ def lay_out(
         "raw_entropy": raw.entropy,
         "kl_prev_cur": raw.kl_prev_cur,
         "kl_cur_prev": raw.kl_cur_prev,
+        "js": raw.js,
+        "tv": raw.tv,
         "drift": stats.drift,
     }
     columns = {name: column[inside] for name, column in floats.items() if column is not None}
     laid = dict(zip(columns, lay(*columns.values()), strict=True))
     masked, seen = lay(candidates[rows, positions], state.slot[rows, positions] >= 0)
-    if needs.drift is None:  # nothing is ever taken back
+    if not needs.committed:  # nothing is ever taken back
         (token,) = lay(scored.token[inside])
         revocable, revoked_times = torch.zeros_like(masked), torch.zeros_like(token)
     else:
         times = state.revoked_times[rows, positions]
-        (revocable,) = lay((state.anchor[rows, positions] >= 0) & (times < MOST_REVOCATIONS))
+        (revocable,) = lay(state.committed[rows, positions] & (times < MOST_REVOCATIONS))
         token, revoked_times = lay(scored.token[inside], times)
-    trail, deferred = stats.trail, stats.deferred
+    trail, deferred, ends = stats.trail, stats.deferred, stats.ends
+    top = {
+        name: torch.stack(lay(*column[inside].unbind(-1)), -1)
+        for name, column in zip(("top_tokens", "top_probabilities"), stats.top or (), strict=False)
+    }
     return View(
         masked=masked,
         token=token,
@@ -80,8 +89,25 @@ def lay_out(
         revocable=revocable,
         revoked_times=revoked_times,
         deferred=None if deferred is None else lay(deferred[inside])[0] & masked,
+        ends=None if ends is None else lay(ends[inside])[0],
+        memory=state.memory.seen(state.start, state.stop, width),
         progress=progress(state),
         **laid,
+        **top,
+    )
+
+
+def logit_cells(state: State, where: Where, raw: Stats, ends: tuple[int, ...]) -> LogitCells:
+    """What a logit stage sees of N cells."""
+    rows, positions = where
+    before = state.tokens[rows, (positions - 1).clamp_min(0)]
+    return LogitCells(
+        token=raw.token,
+        probability=raw.confidence,
+        amounts=(state.credit_token[where], state.credit[where]),
+        before=torch.where(positions > state.start[rows], before, -1),
+        place=positions - state.origin[rows],
+        ends=ends,
     )
 
 
@@ -97,4 +123,5 @@ def progress(state: State) -> Progress:
         offset=state.start - state.origin,
         known=fixed & (place < state.end[:, None]),
         answer_length=length,
+        window=state.windows.clone(),
     )

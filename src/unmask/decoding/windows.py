@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 from torch import Tensor
 
 from unmask.decoding.state import State
+from unmask.rules.rule import Rule
+from unmask.rules.view import View
 
 
 def in_window(state: State) -> Tensor:
@@ -14,29 +18,73 @@ def in_window(state: State) -> Tensor:
     return (place >= state.start[:, None]) & (place < state.stop[:, None])
 
 
-def open_windows(state: State, block: int | None) -> Tensor:
-    """Open the next window with masks of every row that has filled its own; returns which: [B]."""
+def open_windows(
+    state: State, block: int | None, rule: Rule | None = None, held: Tensor | None = None
+) -> Tensor:
+    """Open the next window with masks of every row that has filled its own; returns which: [B].
+
+    A window policy of the rule decides how wide it may be. Rows that are `held` stay as they are.
+    """
     done = state.masked.any(-1) & ~(state.masked & in_window(state)).any(-1)
+    if held is not None:
+        done &= ~held
     if not bool(done.any()):
         return done
     width = state.end - state.grid if block is None else block
     next_hole = state.masked.to(torch.uint8).argmax(-1)
     start = state.grid + (next_hole - state.grid) // width * width
-    state.start = torch.where(done, torch.maximum(start, state.origin), state.start)
+    if rule is not None and rule.window is not None:
+        start, width = next_hole, rule.window.reach(state.end - state.origin, block)
+    first = torch.maximum(start, state.origin)
+    if rule is not None and rule.needs.earlier:
+        first = state.origin
+    state.start = torch.where(done, first, state.start)
     state.stop = torch.where(done, torch.minimum(start + width, state.end), state.stop)
     alone = done & is_lead(state, next_hole[:, None])[:, 0]
     state.stop = torch.where(alone, next_hole + 1, state.stop)
     state.step = torch.where(done, 0, state.step)
     masks = (state.masked & in_window(state)).sum(-1)
     state.opened = torch.where(done, masks, state.opened)
+    state.windows += done.long()
     state.credit_token[done], state.credit[done] = -1, 0.0
     state.anchor[done] = -1
+    state.memory.forget(done)
     return done
 
 
 def is_lead(state: State, positions: Tensor) -> Tensor:
     """Whether positions, [B, N], begin a block whose first token is written alone."""
     return (state.lead > 0)[:, None] & (positions % state.lead.clamp_min(1)[:, None] == 0)
+
+
+def resize_windows(state: State, rule: Rule, block: int | None, more: Tensor, anew: Tensor) -> None:
+    """Fit the windows to canvases that have grown: by `more` inside them, [B], or in rows `anew`.
+
+    A block keeps its place in the grid. Rows `anew`, [B], also count their steps anew.
+    """
+    if rule.window is not None:
+        reach = rule.window.reach(state.end - state.origin, block)
+        stop = torch.where(anew, state.start + reach, state.stop + more)
+    elif block is None:
+        stop = state.end
+    else:
+        stop = state.grid + ((state.stop - 1 - state.grid) // block + 1) * block
+    state.stop = torch.where(anew | (more > 0), torch.minimum(stop, state.end), state.stop)
+    state.step = torch.where(anew, 0, state.step)
+    masks = (state.masked & in_window(state)).sum(-1)
+    state.opened = torch.where(anew, masks, state.opened + more)
+
+
+def narrowed(state: State, view: View, rule: Rule, block: int | None) -> View:
+    """End the windows that were opened just now where the rule's policy ends them."""
+    assert rule.window is not None
+    stop = torch.minimum(state.start + rule.window(view, block), state.stop)
+    state.stop = torch.where(state.step == 0, stop, state.stop)
+    place = torch.arange(view.masked.shape[-1], device=view.masked.device)
+    masked = view.masked & (place < (state.stop - state.start)[:, None])
+    masks = (state.masked & in_window(state)).sum(-1)
+    state.opened = torch.where(state.step == 0, masks, state.opened)
+    return replace(view, masked=masked, progress=replace(view.progress, opened=state.opened))
 
 
 def windows_after(state: State, block: int | None) -> Tensor:

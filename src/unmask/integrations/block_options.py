@@ -61,7 +61,13 @@ class BlockOptions:
     @cached_property
     def settings(self) -> Settings:
         """The settings of every block; they do not depend on the host's model."""
-        settings = resolve(self.decoding, ModelSpec(0, 2), DecodingOptions()).settings
+        settings = resolve(self.decoding, ModelSpec(0, 2), infill=True).settings
+        rule = settings.rule
+        if rule.sight or rule.needs.rechecks or settings.growth is not None:
+            raise RequestError(
+                f"{rule} needs forwards of its own (it hides positions, looks at committed ones "
+                "again, or grows); a host that makes the forwards cannot run it"
+            )
         return replace(settings, allow_mask=self.allow_mask)
 
     @property

@@ -38,7 +38,8 @@ def use(name: str) -> AbstractContextManager[None]:
     """Choose the kernel from now on: `auto`, `torch`, `native`, `compile` or `triton`.
 
     As a context manager, until the end of the block. Plain PyTorch reduces the tensors that the
-    kernel cannot read (float64, another device).
+    kernel cannot read (float64, another device), and computes `js` and `tv`: both need the sums of
+    two rows before their first term, which no kernel has that reads a row once.
     """
     if name not in (AUTO, *MODULES):
         raise UnknownName("kernel", name, (AUTO, *MODULES))

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from unmask.rules.view import KL
+from unmask.rules.view import Divergence
 
 CHUNK_ELEMENTS = 1 << 17  # float32 elements of a chunk: 0.5 MB stays in a cache (GPU: 128 MB)
 
@@ -26,7 +26,9 @@ class Stats:
     entropy: Tensor
     kl_prev_cur: Tensor | None = None  # None unless the direction is asked for
     kl_cur_prev: Tensor | None = None
-    kl_error: Tensor | None = None  # of a sparse history: how much higher the KL may be
+    kl_error: Tensor | None = None  # of a sparse history: how much higher a divergence may be
+    js: Tensor | None = None  # None unless asked for
+    tv: Tensor | None = None
 
     def on_host(self) -> Stats:
         """The same in the host's memory."""
@@ -60,7 +62,7 @@ class ReduceInput:
     past: Tensor | None = None  # [M, V], of the same dtype
     slot: Tensor | None = None  # [N]; None: no row is compared
     tokens: Tensor | None = None  # [N], to score instead of the likeliest ones
-    kl: frozenset[KL] = frozenset()  # the directions that are asked for; a kernel may give more
+    kl: frozenset[Divergence] = frozenset()  # those asked for; a kernel may give both KL
     uniform: bool = False  # whether a slot may be UNIFORM
 
 

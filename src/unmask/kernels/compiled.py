@@ -19,6 +19,7 @@ from unmask.kernels.common import (
     Unavailable,
     working_dtype,
 )
+from unmask.rules.view import BOTH_KL
 
 Columns = tuple[Tensor, ...]  # [N] each
 
@@ -30,8 +31,8 @@ def prepare() -> None:
 
 
 def serves(rows: ReduceInput) -> bool:
-    """Any floating dtype on any device, with at least one row."""
-    return rows.now.is_floating_point() and len(rows.now) > 0
+    """Any floating dtype on any device, with at least one row; of the divergences only KL."""
+    return rows.now.is_floating_point() and len(rows.now) > 0 and rows.kl <= BOTH_KL
 
 
 def reduce_rows(rows: ReduceInput) -> Stats:

@@ -14,6 +14,7 @@ import triton.language as tl
 from torch import Tensor
 
 from unmask.kernels.common import NO_HISTORY, ReduceInput, Stats, Unavailable, readable
+from unmask.rules.view import BOTH_KL
 
 PART = 4096  # tokens that a program holds at once
 DTYPES = (torch.float32, torch.bfloat16, torch.float16)
@@ -75,10 +76,11 @@ def prepare() -> torch.device:
 
 
 def serves(rows: ReduceInput) -> bool:
-    """Whether Triton runs on the device of these rows, and the kernel reads their dtype."""
+    """Whether Triton runs on their device, reads their dtype, and they ask for KL only."""
     past = rows.now if rows.past is None else rows.past
     here = rows.now.is_cuda or _interpreted()
-    return here and rows.now.dtype in DTYPES and past.dtype == rows.now.dtype
+    same = rows.now.dtype in DTYPES and past.dtype == rows.now.dtype
+    return here and same and rows.kl <= BOTH_KL
 
 
 def reduce_rows(rows: ReduceInput, part: int = PART) -> Stats:

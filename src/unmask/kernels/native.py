@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from unmask.kernels.common import ReduceInput, Stats, Unavailable, readable
+from unmask.rules.view import BOTH_KL
 
 LIBRARY = Path(__file__).with_name("_reduce.so")
 VERSION = 1  # of the call below; `unmask_reduce_version` returns it
@@ -26,11 +27,10 @@ def prepare() -> torch.device:
 
 
 def serves(rows: ReduceInput) -> bool:
-    """Whether these rows are on the CPU, in a dtype that the kernel reads."""
+    """Whether these rows are on the CPU, in a dtype that the kernel reads, and ask for KL only."""
     past = rows.now if rows.past is None else rows.past
-    return (
-        rows.now.dtype in TYPES and past.dtype == rows.now.dtype and rows.now.device.type == "cpu"
-    )
+    readable_here = rows.now.dtype in TYPES and rows.now.device.type == "cpu"
+    return readable_here and past.dtype == rows.now.dtype and rows.kl <= BOTH_KL
 
 
 def reduce_rows(rows: ReduceInput, level: int = len(LEVELS) - 1) -> Stats:

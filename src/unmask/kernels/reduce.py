@@ -11,7 +11,7 @@ from torch import Tensor
 
 from unmask.kernels import backend, backends, reduce_rows, use
 from unmask.kernels.common import NO_HISTORY, UNIFORM, ReduceInput, Stats, chunks, working_dtype
-from unmask.rules.view import KL
+from unmask.rules.view import Divergence
 
 __all__ = ["Past", "Previous", "Stats", "Transform", "backend", "backends", "chunks", "divergence"]
 __all__ += ["reduce", "use", "working_dtype"]
@@ -24,7 +24,7 @@ class Past(Protocol):
     """The last forward of N rows, or what is kept of it."""
 
     def reduce(
-        self, logits: Tensor, kl: frozenset[KL], uniform_start: bool, tokens: Tensor | None
+        self, logits: Tensor, kl: frozenset[Divergence], uniform_start: bool, tokens: Tensor | None
     ) -> Stats:
         """Statistics of N rows, compared with their past; the arguments are those of `reduce`."""
 
@@ -37,7 +37,7 @@ class Previous:
     slot: Tensor  # [N]
 
     def reduce(
-        self, logits: Tensor, kl: frozenset[KL], uniform_start: bool, tokens: Tensor | None
+        self, logits: Tensor, kl: frozenset[Divergence], uniform_start: bool, tokens: Tensor | None
     ) -> Stats:
         """Statistics of N rows and their divergences, in one pass over both forwards."""
         slot = self.slot
@@ -50,7 +50,7 @@ class Previous:
 def reduce(
     logits: Tensor,  # [N, V], any floating dtype
     previous: Past | None = None,  # one forward ago; rows without a past get D = 0
-    kl: frozenset[KL] = frozenset(),  # which directions of the instability to compute
+    kl: frozenset[Divergence] = frozenset(),  # which divergences to compute
     uniform_start: bool = False,  # compare rows without history with the uniform distribution
     transform: Transform | None = None,  # temperature, credit, EOS last
     tokens: Tensor | None = None,  # [N], to score instead of the likeliest ones (drawn tokens)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import log
 
 import torch
 from torch import Tensor
 
 from unmask.kernels.common import NO_HISTORY, UNIFORM, ReduceInput, Stats, chunks, working_dtype
-from unmask.rules.view import KL
+from unmask.rules.view import FIELDS, Divergence
 
 _PIECE = 1024  # torch splits the long sum of a single row over threads, but never one this short
 
@@ -36,12 +37,13 @@ def reduce_rows(rows: ReduceInput) -> Stats:
         )
         pieces.append(_reduce_chunk(mine, [buffer[: len(mine.now)] for buffer in buffers]))
     columns = [torch.cat(column) for column in zip(*pieces, strict=True)]
-    divergences = iter(columns[4:])
-    prev_cur, cur_prev = (
-        next(divergences) if direction in rows.kl else None
-        for direction in ("prev_cur", "cur_prev")
-    )
-    return Stats(columns[0], columns[1], columns[2], columns[3], prev_cur, cur_prev)
+    names = [FIELDS[kind] for kind in _asked(rows.kl)]
+    return Stats(*columns[:4], **dict(zip(names, columns[4:], strict=True)))
+
+
+def _asked(kl: frozenset[Divergence]) -> list[Divergence]:
+    """The divergences in the order in which they are computed."""
+    return [kind for kind in FIELDS if kind in kl]
 
 
 def row_sum(terms: Tensor) -> Tensor:
@@ -98,10 +100,28 @@ def _reduce_chunk(rows: ReduceInput, buffers: list[Tensor]) -> list[Tensor]:
         return out + [torch.zeros_like(out[1]) for _ in rows.kl]
     past = _Softmax(_past(rows, rows.slot, now, buffers[2]), buffers[2], buffers[3])
     unseen = rows.slot == NO_HISTORY
-    return out + [d.masked_fill(unseen, 0.0) for d in _divergences(past, now, rows.kl)]
+    bounded = _bounded(past, now, rows.kl)  # first: the others overwrite the weights
+    every = [*_divergences(past, now, rows.kl), *bounded]
+    return out + [d.masked_fill(unseen, 0.0) for d in every]
 
 
-def _divergences(past: _Softmax, now: _Softmax, kl: frozenset[KL]) -> list[Tensor]:
+def _bounded(past: _Softmax, now: _Softmax, kl: frozenset[Divergence]) -> list[Tensor]:
+    """Jensen-Shannon in [0, log 2], with 0 log 0 = 0; total variation in [0, 1]."""
+    if not kl & {"js", "tv"}:
+        return []
+    p, q = (each.p / each.total[:, None].to(each.p.dtype) for each in (past, now))
+    divergences = []
+    if "js" in kl:
+        middle = (p + q) / 2
+        halves = [row_sum(side * (side / middle).log()).double() for side in (p, q)]
+        divergences.append(((halves[0] + halves[1]) / 2).clamp(0.0, log(2)))
+    if "tv" in kl:
+        divergences.append((row_sum((p - q).abs()).double() / 2).clamp(0.0, 1.0))
+    broken = (past.best + now.best).isnan()  # the sums leave NaN out
+    return [d.masked_fill(broken, torch.nan) for d in divergences]
+
+
+def _divergences(past: _Softmax, now: _Softmax, kl: frozenset[Divergence]) -> list[Tensor]:
     """KL(past || now), KL(now || past) >= 0; +inf where one forbids what the other allows.
 
     A gap is infinite where only one token of the two is suppressed and NaN where both are; 0

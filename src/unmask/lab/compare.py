@@ -17,7 +17,7 @@ from unmask.lab.equal_cost import RuleCurve
 from unmask.lab.grading import Tools
 from unmask.lab.report.panels import TrialSetting
 from unmask.lab.rule_comparison import RuleComparison
-from unmask.lab.sweep.grid import Setting, spelled_out
+from unmask.lab.sweep.grid import Setting, along_knob, spelled_out
 from unmask.lab.sweep.plan import Work, work_of
 from unmask.lab.sweep.run import check_graders, run, summaries
 from unmask.lab.sweep.run_options import ProgressListener, RunOptions, Silent
@@ -41,8 +41,8 @@ def compare(
         rules: rules, recipes, or rules with braces, which stand for several.
         task: the name of a task; `unmask tasks` lists them.
         model: a session, a checkpoint folder, a hub id, or None for the embedded model.
-        curve: a rule with braces is one rule at several values of its knob, and rules are compared
-            at equal forwards.
+        curve: sweep the knob of every rule, over the values in braces or those that its selection
+            declares, and compare the rules at equal forwards.
         limit: only the first examples (default: all).
         store: keep every finished example in this file, so that the same call goes on after an
             interruption (default: a temporary file).
@@ -62,10 +62,11 @@ def compare(
 def rules_of(texts: Sequence[str], curve: bool) -> dict[str, list[str]]:
     """The rules that are compared, by name, each with its settings.
 
-    A text with braces stands for several rules, or with `curve` for one at several knobs.
+    A text with braces stands for several rules, or with `curve` for one at several knobs. With
+    `curve`, a rule without braces takes the values that its selection declares.
     """
     if curve:
-        named = {text: spelled_out(text) for text in texts}
+        named = {text: spelled_out(text if "{" in text else along_knob(text)) for text in texts}
     else:
         named = {rule: [rule] for text in texts for rule in spelled_out(text)}
     if not named:

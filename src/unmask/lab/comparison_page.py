@@ -55,10 +55,10 @@ def write_comparison(comparison: RuleComparison, folder: Path) -> Iterator[Path]
 def draw(comparison: RuleComparison, *files: Path) -> None:
     """Draw the rules with their names, and the front, into .svg, .png or .pdf files."""
     curves = [
-        PlotCurve(clean(curve.name), tuple(map(_point, curve.settings)), baseline=not number)
+        PlotCurve(clean(curve.name), tuple(map(point_of, curve.settings)), baseline=not number)
         for number, curve in enumerate(comparison.curves)
     ]
-    front_scatter(curves, [_point(each) for each in comparison.front], comparison.about, *files)
+    front_scatter(curves, [point_of(each) for each in comparison.front], comparison.about, *files)
 
 
 def report_of(comparison: RuleComparison, missing: str = "") -> Section:
@@ -95,6 +95,7 @@ def _apart(comparison: RuleComparison) -> list[Section]:
     return [Section("Examples that tell the rules apart", (Text(intro), Items(items)))]
 
 
-def _point(summary: Summary) -> PlotPoint:
+def point_of(summary: Summary) -> PlotPoint:
+    """A setting as a point without a label."""
     low, high = summary.interval()
     return PlotPoint("", summary.mean("nfe"), summary.accuracy(), low, high)

@@ -13,8 +13,8 @@ from typing import Any
 from unmask.lab.figures.plots import PlotCurve
 from unmask.lab.grading import Tools
 from unmask.lab.report.aup_curves import curves_of
+from unmask.lab.report.overview import point_of
 from unmask.lab.report.panels import POLICIES, panels
-from unmask.lab.report.pictures import point_of
 from unmask.lab.report.rule_parts import RuleParts, parts_of
 from unmask.lab.stats import Paired, starred
 from unmask.lab.summary import Comparison, Summary

@@ -23,6 +23,7 @@ class Summary:
 
     trial: Trial
     rows: tuple[StoredExample, ...]
+    version: str = ""  # of the user's parts of its rule, where a report holds several
 
     @classmethod
     def of(cls, trial: Trial, rows: Iterable[StoredExample]) -> Summary:

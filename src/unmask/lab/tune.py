@@ -1,4 +1,4 @@
-"""Find lam, the selection's knob and the block on few examples, by successive halving."""
+"""Find the knobs of a rule and the block on few examples, by successive halving."""
 
 from __future__ import annotations
 
@@ -6,24 +6,26 @@ import hashlib
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Generic, Literal, TypeVar
 
+from unmask.decoding.options import DecodingOptions
 from unmask.errors import LabError
 from unmask.lab.aup import RatePoint, aup
 from unmask.lab.benchmarks import Example
 from unmask.lab.grading import Tools
 from unmask.lab.summary import Comparison, Summary
-from unmask.lab.sweep.grid import Setting
+from unmask.lab.sweep.grid import Setting, spelled_out
 from unmask.lab.sweep.plan import Sessions, work_of
 from unmask.lab.sweep.run import run, summaries
 from unmask.lab.sweep.run_options import LastModel, ProgressListener, RunOptions
+from unmask.rules.part import STAGE_NAMES
+from unmask.rules.registry import kind_named, kind_of, kinds, notation
+from unmask.rules.rule import Rule
 
-LAMS = (0.0, 0.5, 1.0, 5.0, 15.0, 30.0)
-KNOBS = {
-    "eb": (0.005, 0.05, 0.1, 0.5, 1.0, 2.0),
-    "threshold": (0.6, 0.7, 0.8, 0.9, 0.95),
-}
-Block = int | Literal["full"]  # positions per block
+LAMS = "0,0.5,1,5,15,30"
+Block = int | Literal["full"] | None  # positions per block; None is the recipe's
+BLOCKS: tuple[Block, ...] = ("full", 32)
 SLACK = 1.05  # the mean NFE may exceed the limit by this factor
 
 T = TypeVar("T")
@@ -33,24 +35,32 @@ T = TypeVar("T")
 class Arm:
     """One rule and window."""
 
-    score: str
-    lam: float
-    selection: str  # eb or threshold
-    knob: float
+    rule: str  # in the notation, or the name of a recipe
     block: Block
 
-    @property
-    def rule(self) -> str:
-        """In the notation."""
-        modulator = f"swd({self.lam:g}) | " if self.lam else ""
-        return f"{self.score} | {modulator}{self.selection}({self.knob:g})"
+    def __str__(self) -> str:
+        return f"{self.rule}, {_window(self.block)}"
 
     def setting(self, usual: Setting) -> Setting:
         """The usual setting with this rule and block."""
         return replace(usual, options=replace(usual.options, rule=self.rule, block=self.block))
 
+    @cached_property
+    def curve(self) -> str:
+        """All but the knobs of the selection, in words: arms that share it make a curve."""
+        rule = Rule.parse(self.rule)
+        name = kind_of(rule.select).name
+        parts = [f"{name}(·)" if part is rule.select else notation(part) for part in rule.parts]
+        return f"{' | '.join(parts)}, {_window(self.block)}"
 
-Curve = tuple[Arm, ...]  # arms that differ in the knob alone
+
+Curve = tuple[Arm, ...]  # arms that differ in the selection's knobs alone
+
+
+def _window(block: Block) -> str:
+    if block is None:
+        return "the recipe's blocks"
+    return "full window" if block == "full" else f"blocks of {block}"
 
 
 @dataclass(frozen=True)
@@ -61,23 +71,46 @@ class Round(Generic[T]):
     values: tuple[tuple[T, float], ...]  # best first
 
 
-def candidates(
-    score: str, selection: str, blocks: Sequence[Block], lams: Sequence[float] = LAMS
-) -> list[Arm]:
-    """The whole grid."""
-    return [
-        Arm(score, lam, selection, knob, block)
-        for block in blocks
-        for lam in lams
-        for knob in KNOBS[selection]
-    ]
+def short_form(score: str, selection: str, lams: str = LAMS) -> str:
+    """A rule with braces: a score, SWD with each lam, and the selection with its own grid."""
+    kind = kind_named(selection)
+    if kind.stage != "select":
+        known = ", ".join(each.name for each in kinds("select"))
+        raise LabError(
+            f"{selection} is a {STAGE_NAMES[kind.stage]}, not a selection; selections: {known}"
+        )
+    if not kind.grid:
+        raise LabError(
+            f"{selection} declares no grid; write its values in braces, such as --rule "
+            f"'{score} | {selection}({{1,2}})'"
+        )
+    return f"{score} | swd({{{lams}}}) | {selection}({kind.grid})"
+
+
+def candidates(rules: Sequence[str], blocks: Sequence[Block] = ()) -> list[Arm]:
+    """Every rule of these texts with braces in every block, each once.
+
+    Without blocks, a recipe has its own, and other rules have the full window and blocks of 32.
+    """
+    return list(
+        dict.fromkeys(
+            Arm(rule, block)
+            for text in rules
+            for block in blocks or _own_blocks(text)
+            for rule in spelled_out(text)
+        )
+    )
+
+
+def _own_blocks(text: str) -> Sequence[Block]:
+    return BLOCKS if DecodingOptions(rule=text).defaults.block is None else (None,)
 
 
 def curves(grid: Sequence[Arm]) -> list[Curve]:
-    """Arms grouped by lam and block, in the order of the knob."""
-    groups: dict[tuple[float, Block], list[Arm]] = {}
+    """Arms that differ in the selection's knobs alone, in their order."""
+    groups: dict[str, list[Arm]] = {}
     for each in grid:
-        groups.setdefault((each.lam, each.block), []).append(each)
+        groups.setdefault(each.curve, []).append(each)
     return [tuple(members) for members in groups.values()]
 
 
@@ -114,7 +147,7 @@ def halving(
     if budget < len(arms) * cost * rounds:
         raise LabError(
             f"--budget must be >= {len(arms) * cost * rounds} for {len(arms)} arms, got {budget}; "
-            "give fewer --lam or --block, or more budget"
+            "give fewer rules or blocks, or more budget"
         )
     left, results = list(arms), []
     for _ in range(rounds):
@@ -156,6 +189,8 @@ class Tuner:
 
     def by_forwards(self, grid: Sequence[Arm], most: float) -> Arm:
         """The most accurate arm whose mean NFE is at most `most`."""
+        if not 0 < most < math.inf:
+            raise LabError(f"--nfe must be a number > 0, got {most:g}")
 
         def value(arms: Sequence[Arm], count: int) -> list[float]:
             measured = self.summaries(arms, self.calibration[:count])
@@ -167,8 +202,7 @@ class Tuner:
             within = f"{100 * value_of_best:.1f}%" if value_of_best >= 0 else ""
             shown = within or f"none within {most:g} forwards"
             self.say(
-                f"{len(each.values):>4} settings on {each.examples} examples: best {best.rule}, "
-                f"block {best.block}, {shown}"
+                f"{len(each.values):>4} settings on {each.examples} examples: best {best}, {shown}"
             )
         winner, last = rounds[-1].values[0]
         if last < 0:
@@ -185,12 +219,12 @@ class Tuner:
             return [area([measured[each] for each in curve], best) for curve in some]
 
         arms = curves(grid)
-        rounds = halving(arms, len(self.calibration), self.budget, value, len(arms[0]))
+        rounds = halving(arms, len(self.calibration), self.budget, value, max(map(len, arms)))
         for each in rounds:
             curve, best = each.values[0]
             self.say(
-                f"{len(each.values):>4} curves on {each.examples} examples: best lam "
-                f"{curve[0].lam:g}, block {curve[0].block}, AUP {best:.1f}"
+                f"{len(each.values):>4} curves on {each.examples} examples: best {curve[0].curve}, "
+                f"AUP {best:.1f}"
             )
         chosen = rounds[-1].values[0][0]
         measured = self.summaries(chosen, self.calibration[: rounds[-1].examples])
@@ -215,11 +249,16 @@ class Tuner:
         mine = measured[winner]
         low, high = mine.interval()
         self.say(
-            f"\nchosen: {winner.rule}, block {winner.block}\n"
+            f"\nchosen: {winner}\n"
             f"held-out, {mine.count} examples: {100 * mine.accuracy():.1f}% "
             f"[{100 * low:.1f}, {100 * high:.1f}] at {mine.mean('nfe'):.1f} forwards, "
             f"{mine.rates['effective']:.2f} tokens per forward"
         )
+        if most is not None and mine.mean("nfe") > most:
+            self.say(
+                f"This is more than the {most:g} forwards that were asked for; to stay within them "
+                "on new examples, ask for fewer."
+            )
         if not grid:
             return
         limit = mine.mean("nfe") if most is None else most
@@ -228,7 +267,7 @@ class Tuner:
         pair = Comparison(measured[best], mine).accuracy()
         self.say(
             f"best of all {len(grid)} settings within {limit:.1f} forwards, chosen on the held-out "
-            f"examples themselves: {best.rule}, block {best.block}: "
+            f"examples themselves: {best}: "
             f"{100 * measured[best].accuracy():.1f}% at {measured[best].mean('nfe'):.1f}\n"
             f"regret {0 - 100 * pair.difference:.1f} points "
             f"[{0 - 100 * pair.interval.high:.1f}, {0 - 100 * pair.interval.low:.1f}]"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from unmask.errors import ModelError
+from unmask.errors import ModelError, shown
 
 LARGEST = 1 << 24  # of a size; a vocabulary has fewer tokens
 LAYERS = 1 << 10
@@ -32,7 +32,7 @@ class Config:
 
     def wrong(self, key: str, value: Any, allowed: str) -> ModelError:
         """The error for a value that is not allowed."""
-        return ModelError(f"{self.file}: {key} must be {allowed}, got {_shown(value)}")
+        return ModelError(f"{self.file}: {key} must be {allowed}, got {shown(value, 100)}")
 
     def get(self, key: str, default: Any = None) -> Any:
         """A value; the default if it is missing or null."""
@@ -85,8 +85,8 @@ class Config:
             value = self.get(key, expected)
             if value != expected:
                 raise ModelError(
-                    f"{self.file}: {key} is {value!r}; only {expected!r} is supported for "
-                    f"{self.family}"
+                    f"{self.file}: {key} is {shown(value, 100)}; only {expected!r} is "
+                    f"supported for {self.family}"
                 )
 
     @property
@@ -129,12 +129,3 @@ class Config:
         if not all(isinstance(i, int) and not isinstance(i, bool) for i in ids):
             raise self.wrong(key, value, "a token id or a list of them")
         return ids
-
-
-def _shown(value: Any) -> str:
-    """A value for a message, in one line of a bearable length."""
-    try:
-        text = repr(value)
-    except ValueError:  # a number with more digits than Python writes
-        text = "a very large number"
-    return text if len(text) <= 100 else f"{text[:100]}..."

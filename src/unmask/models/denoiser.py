@@ -8,7 +8,9 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from unmask.errors import ModelError
+from unmask.errors import ModelError, shown
+
+MOST_BLOCK = 1 << 12  # positions; a canvas is filled up to whole blocks, and attention is square
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,7 @@ class ModelSpec:
     block: int | None = None  # block-causal attention: windows are blocks of this width
     from_prompt_end: bool = False  # these blocks count from the prompt's end, else from position 0
     lead: bool = False  # the first token of a block is written alone, from the block before it
+    shadows: bool = False  # whether a forward can look at positions without their own tokens
 
     def __post_init__(self) -> None:
         if self.eos_id is not None and not self.stop_ids:
@@ -35,9 +38,14 @@ class ModelSpec:
         for token in (self.mask_id, *own, *self.stop_ids):
             if not 0 <= token < self.vocab_size:
                 raise ModelError(
-                    f"{self.name}: special token {token} lies outside the vocabulary "
+                    f"{self.name}: special token {shown(token)} lies outside the vocabulary "
                     f"0..{self.vocab_size - 1}"
                 )
+        if self.block is not None and not 1 <= self.block <= MOST_BLOCK:
+            raise ModelError(
+                f"{self.name}: the block of block-causal attention must be from 1 to {MOST_BLOCK}, "
+                f"got {shown(self.block)}"
+            )
 
 
 @dataclass(frozen=True)
@@ -55,6 +63,9 @@ class Canvas:
     start: Tensor  # [B]     first position of the active window: a hint for caches
     stop: Tensor  # [B]     one past its last position
     keys: tuple[int, ...]  # one key per row, never reused for another row; caches use it
+    # Asks for `Hidden.shadow`: masks that stand for the window's positions a second time. Such a
+    # mask attends to all positions but its own, and no position attends to it.
+    shadow: bool = False
 
 
 @dataclass(frozen=True)
@@ -63,6 +74,7 @@ class Hidden:
 
     states: Any
     fresh: Tensor | None = None  # [B, L] bool, on the host; None: everything was computed
+    shadow: Hidden | None = None  # of the windows' positions, where the canvas asks for it
 
 
 def ship(tensor: Tensor, device: torch.device) -> Tensor:

@@ -11,7 +11,7 @@ from pathlib import Path
 import torch
 
 from unmask import embedded
-from unmask.errors import ModelError
+from unmask.errors import ModelError, shown
 from unmask.models.architecture import Architecture
 from unmask.models.checkpoint import KEPT_IN_FLOAT32, Checkpoint, open_file, read_json
 from unmask.models.config import Config
@@ -91,8 +91,8 @@ def describe(
     mask, mask_from = _mask(config, chosen, tokenizer, mask_id)
     if not 0 <= mask < arch.vocab_size:
         raise ModelError(
-            f"{folder}: mask token {mask} lies outside the vocabulary 0..{arch.vocab_size - 1}; "
-            "give the right one as mask_id"
+            f"{folder}: mask token {shown(mask)} lies outside the vocabulary "
+            f"0..{arch.vocab_size - 1}; give the right one as mask_id"
         )
     ends = _ends(folder, config, chosen, tokenizer)
     name = embedded.NAME if folder == embedded.FOLDER else folder.resolve().name
@@ -106,6 +106,7 @@ def describe(
         width,
         from_prompt_end=arch.from_prompt_end,
         lead=arch.shift and width is not None,
+        shadows=width is None and not arch.shift,
     )
     return Description(folder, config, chosen, arch, tokenizer, spec, mask_from)
 

@@ -19,6 +19,8 @@ from unmask.models.pretrained import Pretrained
 from unmask.models.tokenizer import Tokenizer
 from unmask.models.words import DTYPES
 
+WANTED = ["*.json", "*.safetensors", "*.txt", "*.jinja"]  # the files of a hub repository
+
 
 @dataclass(frozen=True)
 class Loaded:
@@ -134,8 +136,7 @@ def find_folder(
             f"{name!r} is not a folder; to download it, install the package huggingface_hub"
         ) from None
     try:
-        wanted = ["*.json", "*.safetensors", "*.txt", "*.jinja"]
-        return Path(snapshot_download(name, revision=revision, token=token, allow_patterns=wanted))
+        return Path(snapshot_download(name, revision=revision, token=token, allow_patterns=WANTED))
     except Exception as error:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise ModelError(
@@ -147,6 +148,19 @@ def find_folder(
 def is_here(source: str) -> bool:
     """Whether `find_folder` finds a checkpoint without a download."""
     return source == embedded.NAME or Path(source).expanduser().is_dir()
+
+
+def is_downloaded(source: str) -> bool:
+    """Whether a checkpoint with its weights is on this machine, in a folder or the hub's cache."""
+    if is_here(source):
+        return True
+    try:
+        from huggingface_hub import snapshot_download
+
+        folder = snapshot_download(source, allow_patterns=WANTED, local_files_only=True)
+    except Exception:  # not installed, no such name, or not downloaded
+        return False
+    return any(Path(folder).glob("*.safetensors"))
 
 
 def default_dtype(folder: Path) -> str | None:

@@ -52,6 +52,8 @@ class Pretrained:
 
     def trunk(self, canvas: Canvas) -> Hidden:
         """One forward; in a block-causal model it stops after the last block that is read."""
+        if canvas.shadow:
+            return self._with_shadow(canvas)
         seen, offset = self.reach(canvas), self.offset(canvas)
         if self.exact:
             states = self._unpadded(canvas, seen, offset)
@@ -83,6 +85,26 @@ class Pretrained:
         block, offset = self.spec.block, self.offset(canvas)
         last = read_at(canvas.stop - 1, self.arch.shift) + offset
         return torch.minimum((last // block + 1) * block - offset, canvas.lengths)
+
+    def _with_shadow(self, canvas: Canvas) -> Hidden:
+        """One forward over the canvas and a second set of masks for the windows' positions."""
+        length, width = canvas.tokens.shape[-1], int((canvas.stop - canvas.start).max())
+        place, extra = torch.arange(length), canvas.start[:, None] + torch.arange(width)
+        masks = torch.full_like(extra, self.spec.mask_id)
+        places = torch.cat([place.expand(canvas.tokens.shape), extra], -1)  # [B, K]
+        there = extra < canvas.stop[:, None]  # [B, W]
+        seen = (place < canvas.lengths[:, None])[:, None].expand(-1, length + width, -1)
+        others = torch.cat([seen[:, :length], seen[:, length:] & (place != extra[..., None])], 1)
+        own = there[:, None].expand(-1, length + width, -1).clone()
+        own[:, :length] = False
+        mask = ship(torch.cat([others, own], -1)[:, None], self.device)  # [B, 1, K, K]
+        tokens = ship(torch.cat([canvas.tokens, masks], -1), self.device)
+        states = self.module(tokens, ship(places, self.device), mask)
+        shadow = torch.zeros_like(states[:, :length])
+        rows, columns = there.nonzero(as_tuple=True)
+        at = (ship(rows, self.device), ship(extra[rows, columns], self.device))
+        shadow[at] = states[at[0], ship(length + columns, self.device)]
+        return Hidden(states[:, :length], shadow=Hidden(shadow))
 
     @cached_property
     def _in_cache(self) -> bool:

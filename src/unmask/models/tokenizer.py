@@ -14,6 +14,7 @@ from tokenizers.models import BPE
 
 from unmask.errors import ModelError, RequestError
 from unmask.models.checkpoint import read_json
+from unmask.models.quoting import Quotes
 from unmask.models.template_args import check_template_args
 
 if TYPE_CHECKING:
@@ -180,10 +181,19 @@ class Tokenizer:
         return [name for name in template_args if name not in self._compiled.names]
 
     def encode_chat(
-        self, messages: Sequence[Message], template_args: Mapping[str, Any] | None = None
+        self,
+        messages: Sequence[Message],
+        template_args: Mapping[str, Any] | None = None,
+        control_tokens: bool = False,
     ) -> list[int]:
-        """A chat as token ids, up to the point where the answer begins."""
-        return self.encode(self.render(messages, template_args))
+        """A chat as token ids, up to the point where the answer begins.
+
+        Control tokens in the messages, such as `<|eot_id|>`, are text, unless `control_tokens`
+        lets them be tokens. Those of the chat template are always tokens.
+        """
+        quotes = Quotes()
+        chat = messages if control_tokens else quotes.hide(self, messages)
+        return quotes.encode(self, self.render(chat, template_args))
 
     @cached_property
     def _compiled(self) -> ChatTemplate:

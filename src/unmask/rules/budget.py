@@ -38,6 +38,8 @@ class Budget:
     delta: float = 0.1
     kl: KL = "prev_cur"
 
+    grid = "{0.005,0.05,0.1,0.5,1,2}"
+
     def __post_init__(self) -> None:
         require(self.delta >= 0, f"budget: delta must be >= 0, got {self.delta}")
 

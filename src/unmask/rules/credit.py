@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from unmask.errors import require
+from unmask.rules.part import Bias, LogitCells
 from unmask.rules.registry import register, show
 from unmask.rules.view import Needs
 
@@ -45,6 +46,10 @@ class Credit:
             f"probability to the power {show(self.gamma)} for each step in which it is the "
             f"likeliest; C is multiplied by {show(self.beta)} per step and is 0 in a new block."
         )
+
+    def biased(self, cells: LogitCells) -> Bias:
+        tokens, amounts = self.updated(*cells.amounts, cells.token, cells.probability)
+        return Bias(tokens, self.bonus(amounts), (tokens, amounts))
 
     def updated(
         self, tokens: Tensor, amounts: Tensor, token: Tensor, probability: Tensor

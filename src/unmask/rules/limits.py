@@ -63,7 +63,7 @@ class Cap(_CountLimit):
     def _saved(self, view: View) -> Tensor:
         p = view.progress
         steps_here = steps_per_window(self.steps, p)
-        left = view.masked.sum(-1)
+        left = view.num_left
         allowed = (p.opened // steps_here) * (p.step + 1) - (p.opened - left)
         return torch.where(p.step >= steps_here - 1, left, allowed.clamp_min(1))
 

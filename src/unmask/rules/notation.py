@@ -7,13 +7,14 @@ import math
 import re
 from typing import Any, Literal, get_args, get_origin
 
-from unmask.errors import RuleError, UnknownName, did_you_mean
+from unmask.errors import RuleError, UnknownName, did_you_mean, shown
 from unmask.rules.recipes import RECIPES
 from unmask.rules.registry import STAGES, TABLE, Argument, Kind, kind_named, kinds
 
 MOST_RULES = 10_000  # that one text with braces may stand for
 _PART = re.compile(r"\s*([A-Za-z][\w-]*)\s*(?:\((.*)\))?\s*$", re.DOTALL)
 _BRACES = re.compile(r"\{([^{}]*)\}")
+_COMMA = re.compile(r"\([^()]*\)|(,)")  # its group is a comma outside parentheses
 
 
 def parse(text: str) -> list[Any]:
@@ -25,7 +26,7 @@ def read(text: str) -> list[tuple[Kind, dict[str, Any]]]:
     """The parts of one rule with their knobs; no part is made or checked yet."""
     if "{" in text or "}" in text:
         count = len(expand(text))
-        raise RuleError(f"{text!r} is a sweep of {count} rules; give one rule")
+        raise RuleError(f"{shown(text)} is a sweep of {count} rules; give one rule")
     parts, latest = [], 0
     for piece in text.split("|"):
         if piece.strip() == text.strip() and (name := _matched(piece, text)[1]) not in TABLE:
@@ -34,8 +35,8 @@ def read(text: str) -> list[tuple[Kind, dict[str, Any]]]:
         stage = STAGES.index(kind.stage)
         if stage < latest:
             raise RuleError(
-                f"{kind.name!r} stands too late in {text!r}; write the parts in the order "
-                "credit | score | modulators | selection | limits | revoke"
+                f"{kind.name!r} stands too late in {shown(text)}; write the parts in the order "
+                "window | credit | score | modulators | candidates | selection | limits | revoke"
             )
         latest = stage
         parts.append((kind, knobs))
@@ -44,23 +45,29 @@ def read(text: str) -> list[tuple[Kind, dict[str, Any]]]:
 
 def expand(text: str) -> list[str]:
     """Every rule that a text with braces stands for: `{0,1}` and `{a,b}` give four."""
-    choices = [[option.strip() for option in group.split(",")] for group in _BRACES.findall(text)]
+    pieces = _BRACES.split(text)
+    frames, choices = pieces[::2], [_choices(group) for group in pieces[1::2]]
     if any("" in options for options in choices):
-        raise RuleError(f"an empty choice in the braces of {text!r}; write {{0,1,5}}")
-    frame = _BRACES.sub("\0", text)
-    if "{" in frame or "}" in frame:
-        raise RuleError(f"unbalanced or nested braces in {text!r}")
+        raise RuleError(f"an empty choice in the braces of {shown(text)}; write {{0,1,5}}")
+    if any("{" in frame or "}" in frame for frame in frames):
+        raise RuleError(f"unbalanced or nested braces in {shown(text)}")
     count = math.prod(map(len, choices))
     if count > MOST_RULES:
         raise RuleError(
             f"{text[:60]!r}... stands for {count} rules; braces may stand for {MOST_RULES}"
         )
-    pieces = frame.split("\0")
     lines = []
     for picked in itertools.product(*choices):
         gaps = [*picked, ""]
-        lines.append("".join(itertools.chain(*zip(pieces, gaps, strict=True))))
+        lines.append("".join(itertools.chain(*zip(frames, gaps, strict=True))))
     return lines
+
+
+def _choices(group: str) -> list[str]:
+    """The choices between two braces; a comma in parentheses belongs to its part."""
+    commas = [match.start() for match in _COMMA.finditer(group) if match[1]]
+    edges = itertools.pairwise([-1, *commas, len(group)])
+    return [group[before + 1 : after].strip() for before, after in edges]
 
 
 def read_part(piece: str, text: str = "") -> tuple[Kind, dict[str, Any]]:
@@ -73,8 +80,8 @@ def read_part(piece: str, text: str = "") -> tuple[Kind, dict[str, Any]]:
 def _matched(piece: str, text: str) -> re.Match[str]:
     if match := _PART.match(piece):
         return match
-    what = f"cannot read {piece.strip()!r}" if piece.strip() else "an empty part"
-    raise RuleError(f"{what} in {text!r}; a part is a name, or name(value, key=value)")
+    what = f"cannot read {shown(piece.strip())}" if piece.strip() else "an empty part"
+    raise RuleError(f"{what} in {shown(text)}; a part is a name, or name(value, key=value)")
 
 
 def _parse_knobs(kind: Kind, inside: str) -> dict[str, Any]:

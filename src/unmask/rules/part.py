@@ -13,35 +13,53 @@ from typing import TYPE_CHECKING, Any, Protocol
 from torch import Tensor
 
 from unmask.errors import RuleError
-from unmask.rules.view import EVERYTHING, KL, Needs, Scores, View
+from unmask.rules.memory import PartMemory
+from unmask.rules.view import EVERYTHING, Divergence, Needs, Scores, View
 from unmask.rules.words import ordinal
 
 if TYPE_CHECKING:
     from unmask.models.denoiser import ModelSpec
-    from unmask.rules.rule import Rule
+    from unmask.rules.rule import Decision, Rule
 
 STAGE_NAMES = {
+    "window": "window policy",
     "logits": "logit stage",
     "score": "score",
     "modulate": "modulator",
+    "candidates": "candidates stage",
     "select": "selection",
     "limit": "limit",
     "revoke": "revocation",
 }
 
 
+@dataclass(frozen=True)
+class LogitCells:
+    """What a logit stage may look at: N positions whose logits were computed."""
+
+    token: Tensor  # [N]     the likeliest token
+    probability: Tensor  # [N]
+    amounts: tuple[
+        Tensor, Tensor
+    ]  # [N, K] each: tokens, -1 for none, and the amounts kept for them
+    before: Tensor  # [N]     the token one position earlier, -1 at the start of the window
+    place: Tensor  # [N]     the position, counted from the answer's start
+    ends: tuple[int, ...]  # tokens that end an answer
+
+
+@dataclass(frozen=True)
+class Bias:
+    """What a logit stage adds to the logits of some tokens: [N, K] each, -1 where no token is."""
+
+    tokens: Tensor
+    bonus: Tensor
+    amounts: tuple[Tensor, Tensor] | None = None  # to keep for the next step; None: nothing
+
+
 class LogitStage(Protocol):
-    """A part that adds to the logits before the score; decoding keeps its amounts for a row.
+    """A part that adds to the logits before the score; decoding keeps its amounts for a row."""
 
-    Each of N positions has K tokens and an amount for each: [N, K]. `updated` gives both after a
-    step that predicted `token`, with more than K where it must; `bonus` is added to the logits.
-    """
-
-    def updated(
-        self, tokens: Tensor, amounts: Tensor, token: Tensor, probability: Tensor
-    ) -> tuple[Tensor, Tensor]: ...
-
-    def bonus(self, amounts: Tensor) -> Tensor: ...
+    def biased(self, cells: LogitCells) -> Bias: ...
 
 
 @dataclass(frozen=True)
@@ -56,7 +74,7 @@ class Standing:
     gauge: Mapping[str, float]  # the numbers of the selection's `gauge`
     step: int  # how many steps of the same block came before this one
     instability: float = math.nan  # the newest D, NaN where there is no history
-    kl: KL = "prev_cur"  # the direction of that D
+    kl: Divergence = "prev_cur"  # what that D is
 
     @property
     def taken(self) -> bool:
@@ -73,13 +91,21 @@ class Standing:
         """The rank in words."""
         return ordinal(self.rank) + ("" if self.complete else " of those with a history")
 
-    def moved(self, kl: KL) -> float:
-        """The newest D in this direction, NaN where the trace has none."""
+    def moved(self, kl: Divergence) -> float:
+        """The newest D by this divergence, NaN where the trace has none."""
         return self.instability if kl == self.kl else math.nan
 
     def level(self, name: str) -> float:
         """A number of the selection's `gauge`, NaN where the trace has none."""
         return self.gauge.get(name, math.nan)
+
+
+@dataclass(frozen=True)
+class Modulation:
+    """A modulator as the rule applies it; the `around` of a part behind it makes another of it."""
+
+    apply: Callable[[View, Scores], Scores]
+    ready: Callable[[View, Scores], Tensor] | None = None
 
 
 def _accept(subject: object) -> None:
@@ -97,24 +123,43 @@ class Abilities:
     describe: Callable[[], str] | None = None  # what it does, in words (default: the docstring)
     check_rule: Callable[[Rule], None] = _accept  # raises if it does not fit the other parts
     check_model: Callable[[ModelSpec], None] = _accept  # raises if it does not fit the model
+    # What it remembers from step to step, and the new values after a step, by name.
+    memory: tuple[PartMemory, ...] = ()
+    remember: Callable[[View, Decision], dict[str, Tensor]] = lambda *step: {}
     # Modulators: the positions that an adaptive selection may choose, [B, W].
     ready: Callable[[View, Scores], Tensor] | None = None
+    # Modulators: what it makes of the modulator before it, instead of a score.
+    around: Callable[[Modulation], Modulation] | None = None
+    # Selections: the memory with the positions of its window that the next forward sees; 0: all.
+    sight: str = ""
+    # Limits: rows whose masks all get their likeliest token in this step, [B].
+    finish: Callable[[View], Tensor] | None = None
+    # Limits: of these positions one goes if nothing else does, [B, W] (default: of all candidates).
+    alone: Callable[[View], Tensor] | None = None
     # Selections: whether the scores decide how many are chosen; whether a step may choose none.
     adaptive: bool = True
     waits: bool = False
+    # Selections: the knobs that `unmask tune` tries, in braces, such as "{0.8,0.9}, kl={0.1,1}".
+    grid: str = ""
     # Selections: numbers of one step for the trace, [B] each.
     gauge: Callable[[View, Scores, Tensor], dict[str, Tensor]] = lambda *step: {}
     # Selections: why(standing) says why a position was taken or not. Revocations: why().
+    # Candidates stages: why() says which positions may be chosen. Limits: why() says what one adds.
     why: Callable[..., str] | None = None
 
 
 ABILITIES = {ability.name: ability.default for ability in fields(Abilities)}
 _ONLY_FOR = {  # the stages of an ability that not every part may have
     "ready": ("modulate",),
+    "around": ("modulate",),
+    "sight": ("select",),
+    "finish": ("limit",),
+    "alone": ("limit",),
     "adaptive": ("select",),
     "waits": ("select",),
+    "grid": ("select",),
     "gauge": ("select",),
-    "why": ("select", "revoke"),
+    "why": ("candidates", "select", "limit", "revoke"),
 }
 
 
@@ -145,7 +190,7 @@ def _check_ability(ability: str, value: Any, stage: str, name: str) -> None:
     default = ABILITIES[ability]
     if inspect.isdatadescriptor(value) or inspect.ismethoddescriptor(value):
         return  # a property: its value is known when the part is made
-    if isinstance(default, bool | Needs):
+    if isinstance(default, bool | Needs | tuple | str):
         good, wanted = isinstance(value, type(default)), type(default).__name__
     else:
         good, wanted = callable(value), "a method"

@@ -1,19 +1,15 @@
-"""Users' parts: imports the files or modules that define them, and fingerprints their source."""
+"""Users' parts: imports the files or modules that define them."""
 
 from __future__ import annotations
 
-import hashlib
-import inspect
-import json
 import sys
+from collections.abc import Mapping
 from importlib import import_module
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
-from typing import Any
 
 from unmask.errors import RuleError
-from unmask.rules.registry import kind_of, kinds
-from unmask.rules.rule import Rule
+from unmask.rules.registry import kinds
 
 
 def import_parts(name: str) -> None:
@@ -36,6 +32,18 @@ def import_parts(name: str) -> None:
         ) from None
     except (Exception, SystemExit) as error:
         raise RuleError(_failed(name, error)) from error
+
+
+def import_hint(origins: Mapping[str, str]) -> str:
+    """Which --import brings the parts of a trace or store: `; mine.py defines ...`, or nothing."""
+    parts: dict[str, list[str]] = {}
+    for part, place in origins.items():
+        parts.setdefault(place, []).append(part)
+    told = [
+        f"; {place} defines {', '.join(names)}: give --import {place}"
+        for place, names in parts.items()
+    ]
+    return "".join(told)
 
 
 def is_file(name: str) -> bool:
@@ -76,24 +84,3 @@ def _execute(name: str, place: Path) -> None:
     except BaseException:
         del sys.modules[name]
         raise
-
-
-def sources_of(rule: Rule) -> str:
-    """A fingerprint of the files that define a rule's own parts; empty if unmask defines them all.
-
-    It does not cover the modules that those files import.
-    """
-    sources = {_source(kind_of(part).target) for part in rule.parts} - {""}
-    text = json.dumps(sorted(sources))
-    return hashlib.sha256(text.encode()).hexdigest()[:16] if sources else ""
-
-
-def _source(target: Any) -> str:
-    if target.__module__.partition(".")[0] == "unmask":
-        return ""
-    try:
-        file = inspect.getsourcefile(target)
-        content = Path(file or "").read_bytes()
-    except (OSError, TypeError):  # no source file: typed at a prompt, or compiled
-        content = f"{target.__module__}.{target.__qualname__}".encode()
-    return hashlib.sha256(content).hexdigest()

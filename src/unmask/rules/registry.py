@@ -8,7 +8,7 @@ from dataclasses import dataclass, is_dataclass
 from functools import cache, cached_property
 from importlib import import_module
 from importlib.metadata import entry_points
-from math import isnan
+from math import inf, isnan
 from operator import attrgetter
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints, overload
 
@@ -22,15 +22,33 @@ BUILT_IN = (
     "scores",
     "stability",
     "modulators",
+    "around",
+    "frontier",
     "select",
     "prefixes",
+    "factor",
     "budget",
+    "localleap",
     "schedules",
+    "even",
     "limits",
+    "upstream",
     "revoke",
+    "less",
+    "no_end",
+    "penalty",
+    "prophet",
+    "saber",
+    "edit",
+    "adablock",
+    "slowfast",
+    "wino",
+    "p2",
+    "vote",
 )
 STAGES = tuple(STAGE_NAMES)
 
+MOST = 1e18  # of a knob: whole numbers and float32 reach it
 MISSING = inspect.Parameter.empty  # the default of a knob that must be given
 T = TypeVar("T", bound=Callable[..., Any])
 _STEP_INPUTS = {"view", "scores", "chosen"}  # arguments of a step; the others are knobs
@@ -62,6 +80,7 @@ class Kind:
     formula: str = ""
     source: str = ""
     needs: Needs = EVERYTHING  # of a part that does not define them
+    note: str = ""  # what its authors publish, and what this project knows of it
 
     @property
     def summary(self) -> str:
@@ -84,6 +103,11 @@ class Kind:
         knobs = ", ".join(str(argument) for argument in self.arguments)
         return f"{self.name}({knobs})" if knobs else self.name
 
+    @property
+    def grid(self) -> str:
+        """The values of its knobs to try, in braces; empty if the part declares none."""
+        return str(getattr(self.target, "grid", ""))
+
     def make(self, **knobs: Any) -> Any:
         """An instance with these knobs; a function without knobs is its own instance."""
         for argument in self.arguments:
@@ -91,6 +115,13 @@ class Kind:
                 raise RuleError(f"{self.name}: {argument.name} must be given: {self.usage}")
             if isinstance(value := knobs.get(argument.name), float) and isnan(value):
                 raise RuleError(f"{self.name}: {argument.name} must be a number, got nan")
+        made = self._made(knobs)  # the part's own checks come first
+        for name, value in knobs.items():
+            if isinstance(value, int | float) and MOST < abs(value) < inf:
+                raise RuleError(f"{self.name}: {name} must be at most {MOST:g}, got {value:g}")
+        return made
+
+    def _made(self, knobs: dict[str, Any]) -> Any:
         if is_dataclass(self.target):
             return self.target(**knobs)
         if not self.arguments:
@@ -175,11 +206,16 @@ def notation(part: Any) -> str:
     kind = kind_of(part)
     if not kind.arguments:
         return kind.name
-    knobs = dict(part.knobs) if isinstance(part, Bound) else vars(part)
+    knobs = knobs_of(part)
     first, *others = kind.arguments
     written = [show(knobs[first.name])]
     written += [f"{a.name}={show(knobs[a.name])}" for a in others if knobs[a.name] != a.default]
     return f"{kind.name}({', '.join(written)})"
+
+
+def knobs_of(part: Any) -> dict[str, Any]:
+    """The knobs of a part and their values."""
+    return dict(part.knobs) if isinstance(part, Bound) else dict(vars(part))
 
 
 def spelled(part: Any) -> str:
@@ -199,7 +235,12 @@ def show(value: Any) -> str:
 
 
 def register(
-    stage: str, name: str, formula: str = "", source: str = "", needs: Needs = EVERYTHING
+    stage: str,
+    name: str,
+    formula: str = "",
+    source: str = "",
+    needs: Needs = EVERYTHING,
+    note: str = "",
 ) -> Callable[[T], T]:
     """Put a class or function into the table under this name."""
 
@@ -212,7 +253,7 @@ def register(
                     f"the part name {name!r} is taken by {taken.__module__}.{taken.__qualname__}; "
                     "choose another name"
                 )
-        TABLE[name] = Kind(name, stage, target, formula, source, needs)
+        TABLE[name] = Kind(name, stage, target, formula, source, needs, note)
         return target
 
     return put
@@ -223,7 +264,7 @@ def score(target: T) -> T: ...
 @overload
 def score(*, needs: Needs) -> Callable[[T], T]: ...
 def score(target: T | None = None, *, needs: Needs = EVERYTHING) -> T | Callable[[T], T]:
-    """Decorator: make a function `(view) -> Tensor` a score of the notation."""
+    """Decorator: make a function `(view) -> Scores` a score of the notation."""
     return _named("score", target, needs)
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property, reduce
+from dataclasses import dataclass, replace
+from functools import cached_property, partial, reduce
 from operator import or_
 from typing import Any
 
@@ -12,11 +12,18 @@ import torch
 from torch import Tensor
 
 from unmask.errors import RuleError
+from unmask.rules.checks import (
+    check_chosen,
+    checked_candidates,
+    checked_modulation,
+    checked_scores,
+)
+from unmask.rules.memory import Edit, PartMemory, Revoke, Window
 from unmask.rules.notation import expand, parse
-from unmask.rules.part import STAGE_NAMES, LogitStage
+from unmask.rules.part import STAGE_NAMES, LogitStage, Modulation
 from unmask.rules.recipes import RECIPES
-from unmask.rules.registry import abilities_of, describe, kind_of, notation, spelled
-from unmask.rules.view import Limit, Modulate, Needs, Revoke, Score, Scores, Select, View
+from unmask.rules.registry import abilities_of, describe, kind_of, notation
+from unmask.rules.view import Candidates, Limit, Modulate, Needs, Score, Scores, Select, View
 
 
 @dataclass(frozen=True)
@@ -28,11 +35,15 @@ class Decision:
     chosen: Tensor  # [B, W] bool: committed now
     revoked: Tensor  # [B, W] bool: masked again
     least: Tensor | None = None  # [B] how many a budget of steps demands, None without one
+    written: Tensor | None = None  # [B, W] bool: committed tokens that are replaced
+    tokens: Tensor | None = None  # [B, W] what replaces them; None: the tokens of the view
+    held: Tensor | None = None  # [B] bool: the window stays open though it has no mask
+    finished: Tensor | None = None  # [B] bool: every mask of the row is filled now
 
 
 @dataclass(frozen=True)
 class Rule:
-    """Score, modulate, select, limit, revoke; a loop calls the rule once per step.
+    """Score, modulate, narrow, select, limit, revoke; a loop calls the rule once per step.
 
     It is frozen and keeps no state: everything that a part remembers is in the view.
     """
@@ -43,10 +54,17 @@ class Rule:
     limits: tuple[Limit, ...] = ()
     revoke: Revoke | None = None
     logits: LogitStage | None = None
+    window: Window | None = None
+    candidates: tuple[Candidates, ...] = ()
 
     def __post_init__(self) -> None:
         for part in self.parts:
             abilities_of(part).check_rule(self)
+        names = [memory.name for memory in self.memory]
+        if twice := {name for name in names if names.count(name) > 1}:
+            raise RuleError(
+                f"two parts remember {sorted(twice)[0]!r}; a rule has each such part once"
+            )
 
     @classmethod
     def parse(cls, text: str) -> Rule:
@@ -64,7 +82,7 @@ class Rule:
         staged: dict[str, list[Any]] = {}
         for part in parts:
             staged.setdefault(kind_of(part).stage, []).append(part)
-        for stage in ("logits", "score", "select", "revoke"):
+        for stage in ("window", "logits", "score", "select", "revoke"):
             if len(staged.get(stage, [])) > 1:
                 written = ", ".join(notation(part) for part in staged[stage])
                 raise RuleError(f"a rule has one {STAGE_NAMES[stage]}, got {written}")
@@ -81,12 +99,15 @@ class Rule:
             tuple(staged.get("limit", ())),
             next(iter(staged.get("revoke", ())), None),
             next(iter(staged.get("logits", ())), None),
+            next(iter(staged.get("window", ())), None),
+            tuple(staged.get("candidates", ())),
         )
 
     @property
     def parts(self) -> tuple[Any, ...]:
         """All parts in the order of the notation."""
-        every = (self.logits, self.score, *self.modulators, self.select, *self.limits, self.revoke)
+        before = (self.window, self.logits, self.score, *self.modulators, *self.candidates)
+        every = (*before, self.select, *self.limits, self.revoke)
         return tuple(part for part in every if part is not None)
 
     def __str__(self) -> str:
@@ -97,47 +118,117 @@ class Rule:
         """Everything that the parts read; nothing else is computed."""
         return reduce(or_, (abilities_of(part).needs for part in self.parts))
 
+    @property
+    def remembers(self) -> bool:
+        """Whether a decision depends on what earlier forwards predicted."""
+        return bool(self.logits or self.needs.history or self.needs.drift or self.memory)
+
+    @cached_property
+    def memory(self) -> tuple[PartMemory, ...]:
+        """What the parts remember from step to step."""
+        return tuple(memory for part in self.parts for memory in abilities_of(part).memory)
+
+    @cached_property
+    def _remembering(self) -> tuple[Callable[[View, Decision], dict[str, Tensor]], ...]:
+        every = map(abilities_of, self.parts)
+        return tuple(part.remember for part in every if part.memory)
+
+    def remembered(self, view: View, decision: Decision) -> dict[str, Tensor]:
+        """The new values of the memory after a step, by name."""
+        return {
+            name: value
+            for remember in self._remembering
+            for name, value in remember(view, decision).items()
+        }
+
     def explain(self) -> Iterator[str]:
         """What the rule does in each step, a sentence for each part."""
         return map(describe, self.parts)
 
     def __call__(self, view: View) -> Decision:
-        base = scores = _checked(self.score(view), self.score, view)  # 1. score
-        for modulate in self.modulators:  # 2. modulate
-            scores = _checked(modulate(view, scores), modulate, view)
+        base = scores = checked_scores(self.score(view), self.score, view)  # 1. score
+        for modulation in self.modulations:  # 2. modulate
+            scores = modulation.apply(view, scores)
         base, scores = _ends_last(view, base, scores)
-        chosen = self.select(view.among(self.ready(view, base)), scores)  # 3. select
-        self._check(chosen, view)
-        for limit in self.limits:  # 4. limit
-            chosen = limit(view, scores, chosen)
-        revoked = self.revoke(view) if self.revoke else torch.zeros_like(chosen)  # 5. revoke
-        return Decision(base, scores, chosen, revoked)
+        offered = self.offered(view)  # 3. narrow
+        chosen = self.select(self._ready(offered, base), scores)  # 4. select
+        check_chosen(chosen, self.select, offered)
+        for limit in self.limits:  # 5. limit
+            chosen = limit(offered, scores, chosen)
+        finished = self._finish(view) if self._finish else None
+        if self.revoke is None:
+            return Decision(base, scores, chosen, torch.zeros_like(chosen), finished=finished)
+        edit = self.revoke(replace(view, chosen=chosen))  # 6. revoke
+        edit = Edit(edit) if isinstance(edit, Tensor) else edit
+        return Decision(
+            base,
+            scores,
+            chosen,
+            edit.masked,
+            written=edit.written,
+            tokens=edit.tokens,
+            held=edit.held,
+            finished=finished,
+        )
 
-    def ready(self, view: View, base: Scores) -> Tensor:
-        """The positions that the selection may choose: [B, W]; fewer where a modulator waits."""
-        return self._gate(view, base) if self._gate else view.masked
+    def offered(self, view: View) -> View:
+        """The view with the candidates that the candidates stages leave."""
+        for part in self.candidates:
+            view = view.narrowed(checked_candidates(part(view), part, view))
+        for limit in self.limits:
+            if alone := abilities_of(limit).alone:
+                view = replace(view, alone=alone(view))
+        return view
+
+    def selectable(self, view: View, base: Scores) -> View:
+        """The view as the selection sees it; fewer candidates, too, where a modulator waits."""
+        return self._ready(self.offered(view), base)
+
+    def _ready(self, view: View, base: Scores) -> View:
+        return view.among(self._gate(view, base)) if self._gate else view
+
+    def without(self, modulator: Modulate) -> Rule:
+        """The rule without one of its modulators, and without the parts around it."""
+        kept: list[Modulate] = []
+        dropped = False
+        for part in self.modulators:
+            dropped = part is modulator or (dropped and abilities_of(part).around is not None)
+            kept += [] if dropped else [part]
+        return replace(self, modulators=tuple(kept))
+
+    @cached_property
+    def modulations(self) -> tuple[Modulation, ...]:
+        """The modulators, each as the parts around it have made it."""
+        made: list[Modulation] = []
+        for part in self.modulators:
+            abilities = abilities_of(part)
+            if abilities.around:
+                made[-1] = abilities.around(made[-1])
+            else:
+                made.append(Modulation(partial(_modulated, part), abilities.ready))
+        return tuple(made)
+
+    @cached_property
+    def sight(self) -> str:
+        """The memory that says how much of its window the next forward sees; "" without one."""
+        return abilities_of(self.select).sight
+
+    @cached_property
+    def _finish(self) -> Callable[[View], Tensor] | None:
+        """The `finish` of the first limit that has one."""
+        return next(filter(None, (abilities_of(part).finish for part in self.limits)), None)
+
+    @property
+    def rewrites(self) -> bool:
+        """Whether it may write tokens outside its selection, or over others."""
+        return self.needs.rechecks or self._finish is not None or self.window is not None
 
     @cached_property
     def _gate(self) -> Callable[[View, Scores], Tensor] | None:
         """The `ready` of the first modulator that has one, if the selection is adaptive."""
-        gates = (abilities_of(part).ready for part in self.modulators)
+        gates = (modulation.ready for modulation in self.modulations)
         adaptive = abilities_of(self.select).adaptive
         return next((gate for gate in gates if gate), None) if adaptive else None
-
-    def _check(self, chosen: Any, view: View) -> None:
-        if not isinstance(chosen, Tensor) or chosen.dtype != torch.bool:
-            kind = chosen.dtype if isinstance(chosen, Tensor) else type(chosen).__name__
-            raise RuleError(
-                f"{spelled(self.select)} must return a bool tensor, True where it commits, "
-                f"got {kind}; compare, as in scores.key > 0.5"
-            )
-        if chosen.shape != view.masked.shape:
-            raise RuleError(
-                f"{spelled(self.select)} must choose among {tuple(view.masked.shape)} positions, "
-                f"got a tensor of shape {tuple(chosen.shape)}"
-            )
-        if bool((chosen & ~view.masked).any()):
-            raise RuleError(f"{spelled(self.select)} chose a position that is not masked")
 
 
 def _spelled_out(text: str) -> str:
@@ -146,19 +237,9 @@ def _spelled_out(text: str) -> str:
     return recipe.rule if recipe else text
 
 
-def _checked(result: Any, part: Any, view: View) -> Scores:
-    """The result of a score or modulator; raises unless it is a number for every position."""
-    scores = Scores.plain(result) if isinstance(result, Tensor) else result
-    if not isinstance(scores, Scores) or scores.key.shape != view.masked.shape:
-        shape = tuple(scores.key.shape) if isinstance(scores, Scores) else type(result).__name__
-        raise RuleError(
-            f"{spelled(part)} must give a score for each of {tuple(view.masked.shape)} positions, "
-            f"got {shape}"
-        )
-    ranked = view.masked if view.deferred is None else view.masked & ~view.deferred
-    if bool((scores.key.isnan() & ranked).any()):
-        raise RuleError(f"{spelled(part)} gave NaN for a masked position")
-    return scores
+def _modulated(modulate: Modulate, view: View, scores: Scores) -> Scores:
+    """The scores after one modulator, checked."""
+    return checked_modulation(modulate(view, scores), modulate, view)
 
 
 def _ends_last(view: View, base: Scores, scores: Scores) -> tuple[Scores, Scores]:

@@ -33,9 +33,10 @@ def even_share(steps: int, progress: Progress) -> Tensor:
     return torch.where(late, progress.opened, share.clamp_min(1))
 
 
-class _Timetable:
+class Timetable:
     """Selects as many of the best positions as `_count`, [B], gives to this step."""
 
+    grid = "{8,16,32,64,128,256}"
     adaptive = False
     needs = Needs()
 
@@ -57,7 +58,7 @@ class _Timetable:
 
 @register("select", "static", "the k_t best, k_t an even share of the masks", "LLaDA's generate.py")
 @dataclass(frozen=True)
-class Static(_Timetable):
+class Static(Timetable):
     """LLaDA's fixed timetable: `steps` forwards over all blocks, an even share of masks in each."""
 
     steps: int = 256
@@ -79,7 +80,7 @@ class Static(_Timetable):
     "Dream's _sample",
 )
 @dataclass(frozen=True)
-class Timesteps(_Timetable):
+class Timesteps(Timetable):
     """Dream's timetable: a share 1 - s/t of the masks that are left; in the last step all.
 
     Computed in float32 as in Dream: with as many steps as masks, the first step commits nothing
@@ -99,7 +100,7 @@ class Timesteps(_Timetable):
 
     def _count(self, view: View) -> Tensor:
         share, last = _share(self.steps, self.eps, view.progress)
-        left = view.masked.sum(-1)
+        left = view.num_left
         return torch.where(last, left, (left.float() * share).long())
 
 
@@ -111,6 +112,7 @@ class Origin:
     steps: int = 512
     eps: float = 0.001
 
+    grid = "{8,16,32,64,128,256}"
     adaptive = False
     waits = True
     needs = Needs(draws=True)

@@ -11,22 +11,22 @@ from unmask.rules.view import Needs, Scores, View
 )
 def confidence(view: View) -> Scores:
     """Score each masked position by the probability of the token that would be written."""
-    return Scores.log_of(view.confidence)
+    return Scores.probability(view.confidence)
 
 
 @register("score", "margin", "S = p(1) - p(2)", "Sec. 2; Dream's topk_margin", Needs())
 def margin(view: View) -> Scores:
     """Score each masked position by how far its likeliest token leads the second."""
-    return Scores.log_of(view.margin)
+    return Scores.probability(view.margin)
 
 
 @register("score", "entropy", "S = -H(p), in nats", "Sec. 2; Dream's entropy", Needs())
 def entropy(view: View) -> Scores:
     """Score each masked position by its negative entropy, in nats; 0 is certain."""
-    return Scores.plain(-view.entropy)
+    return Scores.log_utility(-view.entropy)
 
 
 @register("score", "random", "S ~ U(0, 1)", "LLaDA's remasking='random'", Needs(draws=True))
 def random(view: View) -> Scores:
     """Score the masked positions at random, from the row's own seed."""
-    return Scores.log_of(view.declared("draws"))
+    return Scores.probability(view.declared("draws"))

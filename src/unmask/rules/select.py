@@ -36,6 +36,11 @@ def first_in(order: Tensor, count: Tensor | int, candidates: Tensor) -> Tensor:
     return torch.zeros_like(candidates).scatter(-1, order, early) & candidates
 
 
+def best_one(key: Tensor, view: View) -> Tensor:
+    """The position that goes if nothing else does: [B, W] bool."""
+    return first_in(best_first(key, view.fallback), 1, view.fallback)
+
+
 def best_positions(k: int) -> str:
     """`the best position`, or `the 3 best positions`."""
     return "the best position" if k == 1 else f"the {k} best positions"
@@ -52,6 +57,7 @@ class TopK:
 
     k: int = 1
 
+    grid = "{1,2,3,4,6,8}"
     adaptive = False
     needs = Needs()
 
@@ -82,6 +88,7 @@ class Threshold:
     test: Test = "gt"
     slack: float = 0.0
 
+    grid = "{0.6,0.7,0.8,0.9,0.95}"
     needs = Needs()
 
     def __post_init__(self) -> None:
@@ -114,7 +121,7 @@ class Threshold:
         if self.slack:
             best = torch.where(view.masked, scores.value, -torch.inf).amax(-1, keepdim=True)
             passing |= (scores.value >= best - self.slack) & view.masked
-        best = first_in(best_first(scores.key, view.masked), 1, view.masked)
+        best = best_one(scores.key, view)
         return torch.where(passing.any(-1, keepdim=True), passing, best)
 
     def gauge(self, view: View, scores: Scores, chosen: Tensor) -> dict[str, Tensor]:
@@ -142,6 +149,8 @@ class Klass:
     n: int = 2
     test: Test = "gt"
     gate: bool = True
+
+    grid = "{0.6,0.7,0.8,0.9}, kl={0.001,0.01}"
 
     def __post_init__(self) -> None:
         require(self.kl > 0, f"klass: kl must be > 0, got {self.kl}")
@@ -178,7 +187,7 @@ class Klass:
 
     def __call__(self, view: View, scores: Scores) -> Tensor:
         ready = self._ready(view, scores)
-        best = first_in(best_first(scores.key, view.masked), 1, view.masked)
+        best = best_one(scores.key, view)
         return torch.where(ready.any(-1, keepdim=True), ready, best)
 
     def gauge(self, view: View, scores: Scores, chosen: Tensor) -> dict[str, Tensor]:
@@ -202,6 +211,7 @@ class Hierarchy:
     tau: float = 0.9
     low: float = 0.4
 
+    grid = "{0.6,0.7,0.8,0.9,0.95}"
     needs = Needs()
 
     def __post_init__(self) -> None:
@@ -259,6 +269,7 @@ class LeftToRight:
     tau: float = 1.0
     k: int = 1
 
+    grid = "{0.6,0.7,0.8,0.9,0.95,1}"
     adaptive = False  # a missing history must not change the order
     needs = Needs()
 

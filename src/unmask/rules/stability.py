@@ -11,7 +11,8 @@ from torch import Tensor
 
 from unmask.errors import require
 from unmask.rules.registry import register, show
-from unmask.rules.view import KL, Needs, Scores, View
+from unmask.rules.select import best_one
+from unmask.rules.view import Divergence, Needs, Scores, View
 from unmask.rules.words import KL_WORDS
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ _FORM = {
     "additive": "",
     "signed": " A negative score is multiplied by exp(+lam D).",
     "literal": " A negative score is multiplied by exp(-lam D), which rewards instability.",
+    "bounded": "",
 }
 
 
@@ -39,19 +41,21 @@ class Stability:
     instability lowers every score (Eq. 8 taken literally would raise the negative entropy).
     At lam = 0 it changes nothing, bit for bit.
 
-    kl: `prev_cur` is KL(previous || current), as Algorithm 1; `cur_prev` as the theorem.
+    kl: `prev_cur` is KL(previous || current), as Algorithm 1; `cur_prev` as the theorem. `js` is
+        the Jensen-Shannon divergence, at most log 2; `tv` the total variation, at most 1.
     start: where there is no history, `uniform` compares with the uniform distribution, as
         Algorithm 1; `single` ranks by the base score and lets adaptive selections commit only the
         best; `skip` takes D = 0.
     form: for a negative score, `additive` is -H - lam D; `signed` is -H exp(lam D); `literal` is
-        -H exp(-lam D), which rewards instability.
+        -H exp(-lam D), which rewards instability. `bounded` is log S - lam (1 - exp(-D)) for every
+        score, so no D costs more than lam.
     scope: `sequence` keeps the history across blocks; `block` forgets it at each boundary.
     """
 
     lam: float = 5.0
-    kl: KL = "prev_cur"
+    kl: Divergence = "prev_cur"
     start: Literal["uniform", "single", "skip"] = "uniform"
-    form: Literal["additive", "signed", "literal"] = "additive"
+    form: Literal["additive", "signed", "literal", "bounded"] = "additive"
     scope: Literal["sequence", "block"] = "sequence"
 
     def __post_init__(self) -> None:
@@ -76,11 +80,15 @@ class Stability:
     def describe(self) -> str:
         if not self.lam:
             return "Leave the score as it is: lam is 0."
-        scope = " Forget the history at each block boundary." if self.scope == "block" else ""
+        lam, scope = show(self.lam), ""
+        if self.scope == "block":
+            scope = " Forget the history at each block boundary."
+        moved = "(1 - exp(-D))" if self.form == "bounded" else "D"
+        form = _FORM[self.form] or f" From a negative score, such as -H, subtract {lam} D instead."
         return (
             f"Lower the score of a position whose distribution still moves: multiply it by "
-            f"exp(-{show(self.lam)} D), with D = {KL_WORDS[self.kl]} between this forward and the "
-            f"last one.{_FORM[self.form]} {_START[self.start]}{scope}"
+            f"exp(-{lam} {moved}), with D = {KL_WORDS[self.kl]} between this forward and the last "
+            f"one.{form} {_START[self.start]}{scope}"
         )
 
     def check_rule(self, rule: Rule) -> None:
@@ -93,7 +101,10 @@ class Stability:
     def __call__(self, view: View, scores: Scores) -> Scores:
         if not self.lam:
             return scores
-        penalty = self.lam * view.instability(self.kl)
+        moved = view.instability(self.kl)
+        if self.form == "bounded":
+            return scores - self.lam * -(-moved).expm1()
+        penalty = self.lam * moved
         if scores.logarithmic or self.form == "additive":
             return scores - penalty
         require(
@@ -111,11 +122,7 @@ class Stability:
         if not self.lam or self.start != "single":
             return view.masked
         seen = view.masked & view.seen
-        key = torch.where(
-            view.masked, base.key.clamp_min(torch.finfo(base.key.dtype).min), -torch.inf
-        )
-        best = torch.zeros_like(view.masked).scatter(-1, key.argmax(-1, keepdim=True), True)
-        return torch.where(seen.any(-1, keepdim=True), seen, best & view.masked)
+        return torch.where(seen.any(-1, keepdim=True), seen, best_one(base.key, view))
 
 
 def swd_of(rule: Rule) -> Stability | None:

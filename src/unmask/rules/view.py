@@ -2,54 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Literal
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
 
 from unmask.errors import RuleError
-
-KL = Literal["prev_cur", "cur_prev"]
-BOTH_KL: frozenset[KL] = frozenset({"prev_cur", "cur_prev"})
-
-
-@dataclass(frozen=True)
-class Needs:
-    """What a part reads beyond the plain statistics, so that nothing else is computed."""
-
-    kl: frozenset[KL] = frozenset()  # directions of the instability
-    uniform_start: bool = False  # without history, compare with the uniform distribution
-    block_scope: bool = False  # forget the history at a block boundary
-    trail: int = 0  # how many past values of KL(current || previous) to keep
-    later_blocks: bool = False  # follow the positions of later blocks as well
-    draws: bool = False  # one uniform random number per candidate
-    drift: KL | None = None  # KL of committed positions against their distribution at commit
-
-    def __or__(self, other: Needs) -> Needs:
-        return Needs(
-            self.kl | other.kl,
-            self.uniform_start or other.uniform_start,
-            self.block_scope or other.block_scope,
-            max(self.trail, other.trail),
-            self.later_blocks or other.later_blocks,
-            self.draws or other.draws,
-            self.drift or other.drift,
-        )
-
-    @property
-    def directions(self) -> frozenset[KL]:
-        """The directions of the KL to compute; a trail is of KL(current || previous)."""
-        return self.kl | frozenset({"cur_prev"}) if self.trail else self.kl
-
-    @property
-    def history(self) -> bool:
-        """Whether the distributions of the last forward must be kept."""
-        return bool(self.directions)
-
-
-EVERYTHING = Needs(kl=BOTH_KL, draws=True)
+from unmask.rules.needs import BOTH_KL as BOTH_KL
+from unmask.rules.needs import EVERYTHING as EVERYTHING
+from unmask.rules.needs import FIELDS as FIELDS
+from unmask.rules.needs import KL as KL
+from unmask.rules.needs import Divergence as Divergence
+from unmask.rules.needs import Needs as Needs
 
 
 @dataclass(frozen=True)
@@ -62,6 +27,16 @@ class Progress:
     offset: Tensor  # [B]     the window's start, counted from the answer's start
     known: Tensor  # [B, A]  True where the answer is fixed; False on padding
     answer_length: Tensor  # [B]     the row's own A
+    window: Tensor  # [B]     windows that the row has opened before this one
+    # None unless a part declares it in its `needs`
+    ended: Tensor | None = None  # [B]     True once all before the first end token is fixed
+    gaps: Tensor | None = None  # [B, n]  largest logit - the next; NaN where not computed
+
+    def row(self, index: int) -> Progress:
+        """One row."""
+        keep = slice(index, index + 1)
+        there = {name: value[keep] for name, value in vars(self).items() if value is not None}
+        return replace(self, **there)
 
 
 @dataclass(frozen=True)
@@ -85,15 +60,30 @@ class View:
     # None unless a part declares it in its `needs`; parts read these with `declared`
     kl_prev_cur: Tensor | None = None  # [B, W]  KL(p_{t+1} || p_t), 0 where there is no p_{t+1}
     kl_cur_prev: Tensor | None = None  # [B, W]  KL(p_t || p_{t+1}), 0 where there is no p_{t+1}
+    js: Tensor | None = None  # [B, W]  Jensen-Shannon divergence of p_{t+1} and p_t, 0 ... log 2
+    tv: Tensor | None = None  # [B, W]  total variation between p_{t+1} and p_t, 0 ... 1
     trail: Tensor | None = None  # [B, W, n]  the last n values of kl_cur_prev, newest last
     draws: Tensor | None = None  # [B, W]  uniform in [0, 1), from the row's own generator
     drift: Tensor | None = None  # [B, W]  KL between the distributions at commit and now
+    top_tokens: Tensor | None = None  # [B, W, k]  the likeliest tokens, the likeliest first
+    top_probabilities: Tensor | None = None  # [B, W, k]
+    ends: Tensor | None = None  # [B, W]  True where the token ends the answer
+    standing: Tensor | None = None  # [B, W]  the token that the canvas holds now
+    support: Tensor | None = None  # [B, W]  probability of that token where it is committed
+    shadow: Tensor | None = (
+        None  # [B, W]  probability of that token by a mask that does not attend to it
+    )
+    chosen: Tensor | None = None  # [B, W]  for a revocation: what is committed in this step
+    memory: Mapping[str, Tensor] = field(default_factory=dict)  # see `memory.PartMemory`
     # None unless the EOS policy is `last`
     deferred: Tensor | None = None  # [B, W]  True where the token ends the answer: ranked last
+    # None unless a part of the rule left candidates out
+    waiting: Tensor | None = None  # [B, W]  every mask of the window, candidate or not
+    alone: Tensor | None = None  # [B, W]  of these one goes if nothing else does
 
-    def instability(self, kl: KL) -> Tensor:
-        """D, the KL divergence between two consecutive steps, in the given direction: [B, W]."""
-        return self.declared("kl_prev_cur" if kl == "prev_cur" else "kl_cur_prev")
+    def instability(self, kl: Divergence) -> Tensor:
+        """D, the divergence between two consecutive steps: [B, W]."""
+        return self.declared(FIELDS[kl])
 
     def declared(self, name: str) -> Tensor:
         """A field that is computed only for parts that declare it in `needs`; an error without."""
@@ -112,12 +102,30 @@ class View:
         """The same view with other candidates."""
         return replace(self, masked=candidates)
 
+    def narrowed(self, candidates: Tensor) -> View:
+        """The same view with fewer candidates; the other masks wait."""
+        waiting = self.masked if self.waiting is None else self.waiting
+        return replace(self, masked=candidates, waiting=waiting)
+
+    @property
+    def num_left(self) -> Tensor:
+        """How many masks the window has, candidates or not: [B]."""
+        return (self.masked if self.waiting is None else self.waiting).sum(-1)
+
+    @property
+    def fallback(self) -> Tensor:
+        """The candidates of which one goes if nothing else does: [B, W]."""
+        if self.alone is None:
+            return self.masked
+        near = self.masked & self.alone
+        return torch.where(near.any(-1, keepdim=True), near, self.masked)
+
     def row(self, index: int) -> View:
         """One row of the view, as a view of one row."""
         keep = slice(index, index + 1)
         cut = {name: field[keep] for name, field in self.tensors().items()}
-        progress = Progress(**{name: value[keep] for name, value in vars(self.progress).items()})
-        return replace(self, progress=progress, **cut)
+        memory = {name: values[keep] for name, values in self.memory.items()}
+        return replace(self, progress=self.progress.row(index), memory=memory, **cut)
 
 
 @dataclass(frozen=True)
@@ -125,8 +133,9 @@ class Scores:
     """A score twice: the key that ranks, and the value in the score's own unit for thresholds.
 
     The key is a log-utility (log max p, log margin, -H), so S * exp(-penalty) is a subtraction
-    and nothing underflows. For a score in (0, 1] (`logarithmic`) the value is S itself; for the
-    others key and value are the same number.
+    and nothing underflows. For a score in [0, 1] (`logarithmic`) the value is S itself; for the
+    others key and value are the same number. A score makes one with `Scores.probability` or
+    `Scores.log_utility`, and so says its unit.
     """
 
     key: Tensor  # [B, W]
@@ -134,13 +143,13 @@ class Scores:
     logarithmic: bool = False
 
     @classmethod
-    def plain(cls, key: Tensor) -> Scores:
-        """A score that is its own log-utility, such as -H."""
+    def log_utility(cls, key: Tensor) -> Scores:
+        """A score that is its own log-utility, such as -H: threshold(-0.7) compares it as it is."""
         return cls(key, key)
 
     @classmethod
-    def log_of(cls, value: Tensor) -> Scores:
-        """A score in [0, 1], ranked by its logarithm."""
+    def probability(cls, value: Tensor) -> Scores:
+        """A score in [0, 1]: ranked by its logarithm; threshold(0.9) compares it as it is."""
         return cls(value.log(), value, logarithmic=True)
 
     def putting_last(self, deferred: Tensor) -> Scores:
@@ -159,12 +168,12 @@ class Scores:
         """log S - penalty; in the score's own unit S * exp(-penalty)."""
         key = self.key - penalty
         if not self.logarithmic:
-            return Scores.plain(key)
+            return Scores.log_utility(key)
         return Scores(key, self.value * (-penalty).exp(), logarithmic=True)
 
 
-Score = Callable[[View], "Scores | Tensor"]
+Score = Callable[[View], Scores]
 Modulate = Callable[[View, Scores], Scores]
+Candidates = Callable[[View], Tensor]
 Select = Callable[[View, Scores], Tensor]
 Limit = Callable[[View, Scores, Tensor], Tensor]
-Revoke = Callable[[View], Tensor]

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import math
 
-KL_WORDS = {"prev_cur": "KL(previous || current)", "cur_prev": "KL(current || previous)"}
+KL_WORDS = {
+    "prev_cur": "KL(previous || current)",
+    "cur_prev": "KL(current || previous)",
+    "js": "JS(previous, current)",
+    "tv": "TV(previous, current)",
+}
 
 
 def number(value: float, digits: int = 3) -> str:

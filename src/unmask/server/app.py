@@ -16,6 +16,7 @@ from starlette.responses import FileResponse, Response, StreamingResponse
 from starlette.types import ASGIApp
 
 from unmask import __version__, embedded, page
+from unmask.decoding.options import EOS_POLICIES
 from unmask.rules.recipes import RECIPES
 from unmask.server.choices import endings_of
 from unmask.server.engine import LOG
@@ -46,7 +47,7 @@ ERRORS: dict[int | str, dict[str, Any]] = {
     421: {"model": ErrorBody, "description": "The Host header does not name this server"},
     429: {"model": ErrorBody, "description": "The queue is full; see Retry-After"},
     500: {"model": ErrorBody, "description": "Decoding failed"},
-    503: {"model": ErrorBody, "description": "The server shuts down, or no step ends"},
+    503: {"model": ErrorBody, "description": "The server is shutting down, or its engine is stuck"},
     "4XX": {"model": ErrorBody, "description": "The request cannot be answered"},
 }
 STREAMED: dict[int | str, dict[str, Any]] = {
@@ -157,7 +158,8 @@ def _add_models(app: FastAPI, service: Service) -> None:
 
 def _add_monitoring(app: FastAPI, service: Service) -> None:
     @app.get(
-        "/health", responses={503: {"description": "It is shutting down, stuck, or it failed"}}
+        "/health",
+        responses={503: {"description": "It is shutting down, it is stuck, or it failed"}},
     )
     async def health() -> JSONResponse:
         """Whether the server takes requests and makes progress; the rows that decode and wait."""
@@ -212,6 +214,8 @@ def _defaults(served: ServedModel) -> dict[str, Any]:
         "rule_without_swd": None if plain is None else str(plain),
         "length": resolved.length,
         "block": resolved.block,
+        "eos": resolved.settings.eos,
+        "eos_policies": EOS_POLICIES,
         "recipes": {r.name: r.rule for r in RECIPES.values() if "{" not in r.rule},
         "example": EXAMPLE if is_embedded else None,
     }

@@ -9,8 +9,7 @@ from typing import Any
 from unmask.decoding.options import DecodingOptions
 from unmask.decoding.request import Request
 from unmask.decoding.resolve import Resolved
-from unmask.errors import UnmaskError
-from unmask.rules.spelling import for_file
+from unmask.errors import RequestError, UnmaskError
 from unmask.server.errors import ApiError, wrong_request
 from unmask.server.limits import RequestLimits, check_rule
 from unmask.server.schema import LENGTHS, REQUEST_OPTIONS, ChatRequest, CompletionRequest
@@ -38,16 +37,10 @@ class PreparedRequest:
 
     def record(self) -> dict[str, Any]:
         """The settings that are used, for the response."""
-        settings, first = self.resolved.settings, self.requests[0]
+        first = self.requests[0]
         return {
-            "rule": for_file(settings.rule),
-            "length": first.length,
-            "block": self.resolved.block,
-            "eos": settings.eos,
-            "steps": settings.steps,
-            "history": settings.history,
-            **vars(settings.sampling),
-            "seed": first.seed,
+            **self.resolved.record(),
+            "length": "auto" if self.resolved.settings.growth else first.length,
             "infill": first.length is None,
             "warnings": list(self.warnings),
         }
@@ -61,6 +54,8 @@ def prepare(served: ServedModel, body: ChatRequest | CompletionRequest) -> Prepa
         try:
             options = _options(served, body)
             resolved = session.resolve(options, bool(body.infill))
+            if body.trace and resolved.settings.growth is not None:
+                raise RequestError("a trace holds a canvas of one length; leave out trace, or auto")
             served.limits.check_size(0, 0 if body.infill else resolved.length)
             prompts = _prompts(served, body)
             words = options.template_words
@@ -97,7 +92,7 @@ def check_together(served: ServedModel, body: ChatRequest | CompletionRequest) -
         raise ApiError(400, message, param=name)
 
 
-def _lengths(body: ChatRequest | CompletionRequest) -> dict[str, int]:
+def _lengths(body: ChatRequest | CompletionRequest) -> dict[str, int | str]:
     return {name: value for name in LENGTHS if (value := getattr(body, name, None)) is not None}
 
 
@@ -107,6 +102,8 @@ def _options(served: ServedModel, body: ChatRequest | CompletionRequest) -> Deco
     changes["length"] = next(iter(_lengths(body).values()), None)
     changes["template_args"] = getattr(body, "chat_template_kwargs", None)
     options = served.session.changed(changes)
+    if options.length == "auto" and options.longest is None:
+        options = replace(options, longest=served.limits.length)
     if body.rule is not None:
         try:
             check_rule(body.rule, options)

@@ -46,7 +46,8 @@ class CommonFields(StrictModel):
         max_length=500,
         examples=["confidence | swd(5) | eb(0.1)", "swd-block32"],
     )
-    length: Count | None = _option("length")
+    length: Count | Literal["auto"] | None = _option("length")
+    longest: Count | None = _option("longest")
     max_tokens: Count | None = Field(None, description="same as `length`")
     block: Count | Literal["full"] | None = _option("block")
     eos: Eos | None = _option("eos")

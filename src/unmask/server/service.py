@@ -47,11 +47,11 @@ class Service:
         self.engine.start()
         self._watch.start()
 
-    def stop(self) -> bool:
-        """Stop decoding; rows that are left get no outcome. False if a step does not end."""
+    def stop(self, seconds: float = 5.0) -> bool:
+        """Stop decoding; rows that are left get no outcome. False if a step goes on for longer."""
         self._stopped.set()
         self._prepare.shutdown(wait=False, cancel_futures=True)
-        return self.engine.stop()
+        return self.engine.stop(seconds)
 
     # A step that does not end
 

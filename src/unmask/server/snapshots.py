@@ -23,6 +23,7 @@ class Snapshots:
     def progress(self, canvas: RowCanvas) -> float:
         """The share of the masks that are filled, 0..1."""
         mask, total = self.reader.spec.mask_id, self._given.count(False)
+        total += len(canvas.ids) - len(self._given)  # of a canvas that grew
         return round(1 - canvas.ids.count(mask) / total, 4)
 
     def text(self, canvas: RowCanvas) -> str:
@@ -38,7 +39,7 @@ class Snapshots:
 
     def cells(self, canvas: RowCanvas) -> list[dict[str, Any]]:
         """Every position with its text and state; `new` means committed since the last call."""
-        first, last = self.reader.span.first, self.reader.span.last
+        first, last = self.reader.span.first, min(self.reader.span.last, len(canvas.ids))
         states = [self._state(canvas, place) for place in range(first, last)]
         self._before = canvas.ids
         texts = self._texts(canvas.ids[first:last])
@@ -46,13 +47,13 @@ class Snapshots:
 
     def _state(self, canvas: RowCanvas, place: int) -> str:
         token, spec = canvas.ids[place], self.reader.spec
-        if self._given[place]:
+        if place < len(self._given) and self._given[place]:
             return "given"
         if token == spec.mask_id:
             return "masked"
         if token in spec.stop_ids:
             return "end"
-        return "committed" if self._before[place] == token else "new"
+        return "committed" if self._before[place : place + 1] == [token] else "new"
 
     def _texts(self, ids: list[int]) -> Iterator[str]:
         """The text of each token; the first token of a character has all of it."""

@@ -15,7 +15,7 @@ from unmask.text.prompts import RenderedPrompt
 
 def too_long(request: Request, context: int | None, spec: ModelSpec) -> str:
     """Says that a canvas is longer than the model's context; empty if it is not."""
-    size = len(request.canvas)
+    size = request.positions
     if context is None or size <= context:
         return ""
     return f"{size} positions are more than the {context} that {spec.name} was made for"

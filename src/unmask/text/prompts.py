@@ -12,8 +12,8 @@ from unmask.decoding.request import Request, infill_request, prompt_request
 from unmask.decoding.resolve import Resolved
 from unmask.errors import RequestError
 from unmask.models.denoiser import ModelSpec
+from unmask.models.quoting import Quotes, check_whole
 from unmask.models.tokenizer import Message, Tokenizer
-from unmask.text.quoting import Quotes, check_whole
 
 _PLACEHOLDER = re.compile(r"\[MASK(?:\*(\d+))?\]")
 

@@ -19,23 +19,24 @@ from unmask import embedded
 from unmask.decoding.loop import longest_first
 from unmask.decoding.options import LOADING, DecodingOptions
 from unmask.decoding.request import Request
-from unmask.decoding.resolve import Resolved, resolve
+from unmask.decoding.resolve import MORE, USUAL, Resolved, resolve
 from unmask.decoding.results import Step
 from unmask.errors import RequestError
+from unmask.kernels import backend
 from unmask.models.caches import POLICIES, Cached, check_cache
 from unmask.models.denoiser import Denoiser
 from unmask.models.describe import Description, describe
 from unmask.models.fingerprint import fingerprint, sha_of
-from unmask.models.load import Loaded, default_dtype, find_folder, load_described, usable_device
+from unmask.models.load import default_dtype, find_folder, load_described, usable_device
 from unmask.models.source import ModelSource
-from unmask.models.tokenizer import Message, Tokenizer
-from unmask.models.transformers_model import wrap
+from unmask.models.tokenizer import Message
 from unmask.models.wrappers.guided import Guided, check_scale
-from unmask.rules.plugins import sources_of
-from unmask.rules.spelling import for_file, for_key
+from unmask.rules.fingerprint import sources_of
+from unmask.rules.spelling import for_key
 from unmask.text.answers import Answer, decode_requests
 from unmask.text.clock import Seconds, timed_steps
 from unmask.text.doubts import doubts, too_long
+from unmask.text.in_memory import in_memory
 from unmask.text.prompts import Prompt, PromptFormat, RenderedPrompt
 from unmask.text.settled import RowCanvas, TextReader
 from unmask.trace.recording.files import KeptBytes, Traces
@@ -89,12 +90,11 @@ class Session:
             checkpoint = describe(
                 find_folder(self.name), self.options.mask_id, family=self.options.family
             )
-            usual = _defaults(self.options, checkpoint)
-            self.spec = resolve(self.options, checkpoint.spec, usual).spec
+            self.spec = resolve(_sized(self.options, checkpoint), checkpoint.spec).spec
             self.checkpoint = replace(checkpoint, spec=self.spec)
             self.tokenizer, self.context = checkpoint.tokenizer, checkpoint.context
         else:
-            self._in_memory, self.tokenizer = _in_memory(model, tokenizer, self.options)
+            self._in_memory, self.tokenizer = in_memory(model, tokenizer, self.options)
             self.spec, self.context = self._in_memory.spec, None
             self.name, self.device = self.spec.name, self._in_memory.device
         self.context = context or self.context
@@ -252,10 +252,11 @@ class Session:
         infill: bool = False,
         defaults: DecodingOptions | None = None,
     ) -> Resolved:
-        """Settings and length for this model; `defaults` replaces those of the recipe."""
+        """Settings and length for this model; `defaults` are those of a task's preset."""
         options = options or self.options
-        usual = defaults or _defaults(options, self.checkpoint)
-        return resolve(options, self.spec, usual, infill=infill, loaded=True)
+        if defaults is None:
+            options, defaults = _sized(options, self.checkpoint), USUAL
+        return resolve(options, self.spec, defaults, infill=infill, loaded=True)
 
     def request(self, prompt: Prompt, options: DecodingOptions | None = None) -> Request:
         """The canvas of a prompt, checked; warns of what the model was not made for."""
@@ -263,7 +264,7 @@ class Session:
         resolved = self.resolve(options, prompt.infill)
         request = rendered.request(self.tokenizer, self.spec, resolved)
         if long := too_long(request, self.context, self.spec):
-            advice = f"shorten the prompt or the answer, or set context to {len(request.canvas)}"
+            advice = f"shorten the prompt or the answer, or set context to {request.positions}"
             raise RequestError(f"{long}; {advice}")
         for doubt in self.doubts(rendered, request):
             warnings.warn(doubt, stacklevel=2)
@@ -347,26 +348,20 @@ class Session:
     ) -> Tracer:
         """Writes the steps of a request, with all that a replay needs."""
         source = {**asdict(self.source(options)), "weights": self.weights}
+        source["kernel"] = backend(torch.device(self.device).type)
         return Tracer(stream, self.spec, request, self.tokenizer, source)
 
     def settings_record(self, form: PromptFormat) -> dict[str, Any]:
         """Everything that an answer depends on, for JSON, and its fingerprint `sha`."""
         resolved, options = self.resolve(infill=form.infill), self.options
-        settings = resolved.settings
+        rule = resolved.settings.rule
         record = {
             "model": self.name,
             "mask_id": self.spec.mask_id,
             "dtype": self.dtype,
             "cache": options.cache or "none",
             "guidance": options.guidance,
-            "rule": for_file(settings.rule),
-            "length": resolved.length,
-            "block": resolved.block,
-            "eos": settings.eos,
-            "steps": settings.steps,
-            "history": settings.history,
-            **vars(settings.sampling),
-            "seed": resolved.seed,
+            **resolved.record(),
             "chat": form.in_chat(form.infill),
             "system": form.system,
             "infill": form.infill,
@@ -374,26 +369,24 @@ class Session:
         for name in ("family", "sub_block", "template_args"):  # no key where there is none
             if (value := getattr(options, name)) is not None:
                 record[name] = value
-        if parts := sources_of(settings.rule):
+        if parts := sources_of(rule):
             record["parts"] = parts
-        return {**record, "sha": sha_of({**record, "rule": for_key(str(settings.rule))})}
+        return {**record, "sha": sha_of({**record, "rule": for_key(str(rule))})}
 
 
-def _defaults(options: DecodingOptions, checkpoint: Description | None) -> DecodingOptions:
-    """What the recipe says; the embedded model writes fewer tokens."""
-    usual = options.defaults
-    if checkpoint is not None and checkpoint.folder == embedded.FOLDER:
-        return replace(usual, length=embedded.LENGTH)
-    return usual
+def _sized(options: DecodingOptions, checkpoint: Description | None) -> DecodingOptions:
+    """The same options with lengths that suit the checkpoint where they are left open.
 
-
-def _in_memory(model: Any, tokenizer: Any, options: DecodingOptions) -> tuple[Denoiser, Tokenizer]:
-    """A denoiser and our tokenizer, from what a program holds."""
-    if isinstance(model, Loaded):
-        return model.model, tokenizer or model.tokenizer
-    if tokenizer is None:
-        raise RequestError("a model in memory needs its tokenizer: Session(model, tokenizer)")
-    denoiser = wrap(model, tokenizer, mask_id=options.mask_id)
-    if not isinstance(tokenizer, Tokenizer):
-        tokenizer = Tokenizer.of_transformers(tokenizer)
-    return denoiser, tokenizer
+    The embedded model writes fewer tokens than others, and a growing canvas takes at most half the
+    context of a checkpoint.
+    """
+    if checkpoint is None:
+        return options
+    inside = checkpoint.folder == embedded.FOLDER
+    if "auto" in (options.length, options.length or options.defaults.length):
+        usual = MORE * (embedded.LENGTH if inside else 256)
+        half = (checkpoint.context or 2 * usual) // 2  # the other half is for the prompt
+        return replace(options, longest=options.longest or min(usual, half))
+    if inside and options.length is None:
+        return replace(options, length=embedded.LENGTH)
+    return options

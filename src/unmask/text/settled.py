@@ -61,12 +61,13 @@ class Span:
             ids: the canvas after a step.
             window: the first position of the window that was open in that step.
         """
-        end = min(self.last, window) if self.revokes else self.last
+        whole = min(self.last, len(ids))  # a growing canvas may be shorter than its limit
+        end = min(whole, window) if self.revokes else whole
         for place in range(self.first, end):
             token = ids[place]
             if token == self.mask_id or token in self.stop_ids:
                 return list(ids[self.first : place]), token in self.stop_ids
-        return list(ids[self.first : end]), end == self.last
+        return list(ids[self.first : end]), end == whole
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import TextIO
 
+import torch
 from torch import Tensor
 
 from unmask.decoding.request import Request
@@ -43,6 +44,7 @@ class Watch:
     def __call__(self, step: Step) -> None:
         """Draw the canvas after a step; the batch has one row."""
         tokens = step.tokens[0, self._first : int(step.lengths[0])].cpu()
+        self._follow(step)
         runs = list(self._runs(tokens))
         committed = int(((self._last == self.spec.mask_id) & (tokens != self.spec.mask_id)).sum())
         self._last = tokens
@@ -53,6 +55,14 @@ class Watch:
         else:
             text = "".join(self.paint(text, *styles) for text, styles in runs)
             self._put(head + text.replace("\n", "⏎") + "\n")
+
+    def _follow(self, step: Step) -> None:
+        """Move the last canvas to where its tokens stand after this step, if the canvas grew."""
+        if step.source is None:
+            return
+        source = step.source[0, self._first : int(step.lengths[0])] - self._first
+        moved = self._last[source.clamp(0, len(self._last) - 1)]
+        self._last = torch.where(source >= 0, moved, self.spec.mask_id)
 
     def _wait(self) -> None:
         time.sleep(max(0.0, self._next - time.monotonic()))

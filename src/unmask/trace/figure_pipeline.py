@@ -43,7 +43,12 @@ OUTCOMES = {
     (True, True): "Committed with and without SWD",
     (False, False): "Not committed",
 }
-FORMS = {"additive": "S − {}D", "signed": "S exp(+{}D)", "literal": "S exp(−{}D)"}
+FORMS = {
+    "additive": "S − {}D",
+    "signed": "S exp(+{}D)",
+    "literal": "S exp(−{}D)",
+    "bounded": "S − {}(1 − exp(−D))",
+}
 
 
 def pipeline_figure(pipeline: StepPipeline, *files: Path) -> None:
@@ -160,6 +165,8 @@ class StepPipeline:
     def weights(self) -> list[float]:
         """exp(-lam D); 1 where there is no D."""
         moved = [look.instability for look in self.rows]
+        if self.swd.form == "bounded":
+            moved = [-math.expm1(-d) for d in moved]
         return [1.0 if math.isnan(d) else math.exp(-self.swd.lam * d) for d in moved]
 
     @property
@@ -167,8 +174,10 @@ class StepPipeline:
         """The panels from left to right."""
         swd, rows, rule = self.swd, self.rows, self.trace.rule
         lam = "" if swd.lam == 1 else f"{show(swd.lam)} "
-        shares = rows[0].moment.logarithmic
-        formula = (FORMS["literal"] if shares else FORMS[swd.form]).format(lam)
+        shares, bounded = rows[0].moment.logarithmic, swd.form == "bounded"
+        moved = "(1 − exp(−D))" if bounded else "D"
+        product = f"S exp(−{lam}{moved})"
+        formula = product if shares else FORMS[swd.form].format(lam)
         others = ", and other modulators" if len(rule.modulators) > 1 else ""
         tau = rule.select.tau if isinstance(rule.select, Threshold) else math.nan
         return [
@@ -180,12 +189,12 @@ class StepPipeline:
                 tau=tau,
             ),
             StepStage(
-                f"instability D, nats\n{KL_WORDS[swd.kl]}",
+                f"instability D{'' if swd.kl == 'tv' else ', nats'}\n{KL_WORDS[swd.kl]}",
                 [look.instability for look in rows],
                 number=partial(number, digits=2),
                 least=0.2,
             ),
-            StepStage(f"weight\nexp(−{lam}D)", self.weights),
+            StepStage(f"weight\nexp(−{lam}{moved})", self.weights),
             StepStage(
                 f"modulated score\n{formula}{others}",
                 [look.score for look in rows],

@@ -135,6 +135,17 @@ def test_a_rule_with_commas_and_equals_signs_comes_through(tmp_path):
         assert (settings["length"], settings["eos"]) == (24, "stop")
 
 
+def test_parts_of_ones_own_come_by_import(tmp_path, clean_table):
+    write_words(tmp_path, 2)
+    file = tmp_path / "parts_for_lm_eval.py"
+    file.write_text(
+        "import unmask\n\n@unmask.selection\ndef all_now(view, scores):\n    return view.masked\n"
+    )
+    rule = "confidence | all_now"
+    results, _ = lm_eval(tmp_path, f"length=24,rule={rule}", "out", "--import", file)
+    assert results["config"]["unmask"]["rule"] == rule
+
+
 def test_a_config_file_of_lm_eval_is_understood(tmp_path):
     write_words(tmp_path, 2)
     file = tmp_path / "config.yml"

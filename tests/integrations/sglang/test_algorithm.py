@@ -7,7 +7,7 @@ import shlex
 import pytest
 import torch
 
-from tests.helpers import EOS, MASK, random_lookup, rule_texts
+from tests.helpers import EOS, MASK, hosted_texts, random_lookup
 from tests.paths import ROOT
 
 pytest.importorskip("sglang", reason="SGLang is not installed: make test-engines")
@@ -55,7 +55,7 @@ def test_the_equal_rule_is_sglangs_low_confidence_token_for_token(threshold, see
         assert host(mine, seed, blocks) == host(theirs, seed, blocks)
 
 
-@pytest.mark.parametrize("rule", rule_texts())
+@pytest.mark.parametrize("rule", hosted_texts())
 def test_every_rule_decides_as_unmask_alone_in_both_modes(rule):
     seed, blocks = 3, blocks_of(3, 4)
     draws = ours(True, rule)._seeds(batch_of(blocks, [f"request {i}" for i in range(4)]))
@@ -149,6 +149,8 @@ def test_draws_are_the_same_on_every_rank_and_differ_between_requests():
         ({"rule": SWD, "treshold": 1}, "unknown option 'treshold'"),
         ({"rule": SWD, "eos": "last"}, "give eos_id"),
         ({"rule": SWD, "temperature": "hot"}, "temperature must be a number >= 0, got 'hot'"),
+        ({"rule": SWD, "imports": "a.py"}, "imports must be a list of files or modules"),
+        ({"rule": SWD, "imports": ["a.py"]}, "a.py cannot be imported: FileNotFoundError"),
         ({}, "rule is missing; give for example"),
     ],
 )

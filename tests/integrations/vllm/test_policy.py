@@ -7,7 +7,7 @@ import inspect
 import pytest
 import torch
 
-from tests.helpers import MASK, canvas_of, logits_of, random_lookup, rule_texts
+from tests.helpers import MASK, canvas_of, hosted_texts, logits_of, random_lookup
 from unmask import infill
 from unmask.errors import UnmaskError
 from unmask.integrations.vllm.policy import UnmaskPolicy
@@ -46,7 +46,7 @@ def test_the_signature_is_the_contracts():
     assert [each.default for each in keywords] == [inspect.Parameter.empty, None, None]
 
 
-@pytest.mark.parametrize("rule", rule_texts()[::3])
+@pytest.mark.parametrize("rule", hosted_texts()[::3])
 def test_one_policy_per_request_decides_as_unmask_alone(rule):
     model, blocks = random_lookup(2, length=BLOCK), [[MASK] * BLOCK, [1, 2, 3] + [MASK] * 9]
     expected = [infill(model, block, rule) for block in blocks]

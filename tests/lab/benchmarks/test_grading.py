@@ -144,11 +144,11 @@ def test_equal_programs_are_judged_once_and_answers_come_when_they_are_known(dat
     text = Scorer("text", "", lambda *_: Ruling(True))
     examples = BENCHMARKS["gsm8k"].load(data)[:3]
     answers = [(example, Response("")) for example in examples]
-    found = list(score(answers, [runs, text], Tools(judge)))
+    scored = list(score(answers, [runs, text], Tools(judge)))
     assert asked == [program]
-    assert [number for number, _ in found] == [0, 1, 2]
-    assert [list(marks) for _, marks in found] == [["runs", "text"]] * 3
-    assert found[1][1]["runs"].detail == {"reason": "passed", "flagged": True}
+    assert [number for number, _ in scored] == [0, 1, 2]
+    assert [list(marks) for _, marks in scored] == [["runs", "text"]] * 3
+    assert scored[1][1]["runs"].detail == {"reason": "passed", "flagged": True}
 
 
 def test_a_judge_that_forgets_a_program_is_found_out(data):

@@ -96,7 +96,7 @@ def test_a_shuffle_is_any_other_order(order):
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "numbers"),
     [
         ('["A", "B"]', ["A", "B"]),
         ("['A', 'B']", ["A", "B"]),
@@ -108,8 +108,8 @@ def test_a_shuffle_is_any_other_order(order):
         ("[]", []),
     ],
 )
-def test_the_last_list_of_a_text_is_read(text, found):
-    assert read(text) == found
+def test_the_last_list_of_a_text_is_read(text, numbers):
+    assert read(text) == numbers
 
 
 @given(seed=st.integers(0, 2**16))

@@ -37,16 +37,16 @@ def svg(folder, draw, facets, name="a.svg"):
 
 
 def texts(text):
-    return [found.strip() for found in re.findall(r"<text[^>]*>([^<]*)</text>", text)]
+    return [label.strip() for label in re.findall(r"<text[^>]*>([^<]*)</text>", text)]
 
 
 def test_lines_have_a_panel_per_facet_and_one_legend(tmp_path):
-    found = texts(svg(tmp_path, accuracy_over_knob, FACETS))
+    labels = texts(svg(tmp_path, accuracy_over_knob, FACETS))
     for name in ("words", "code", "confidence", "margin", "entropy", "a &lt;title&gt; $x$"):
-        assert found.count(name) == 1
-    assert found.count("knob") == 2
-    assert found.count("accuracy (%)") == 1
-    assert found.count("5") == 1
+        assert labels.count(name) == 1
+    assert labels.count("knob") == 2
+    assert labels.count("accuracy (%)") == 1
+    assert labels.count("5") == 1
 
 
 def test_bars_of_a_group_stand_side_by_side(tmp_path):

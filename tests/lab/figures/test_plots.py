@@ -42,8 +42,8 @@ def draw(folder, curves=(BASELINE, STABLE), title="Lists, 500 problems", name="f
 
 def texts(file):
     """Every text of an SVG, with where it stands, in points."""
-    found = ElementTree.parse(file).iter(f"{SVG}text")
-    return {text.text: (float(text.get("x")), float(text.get("y"))) for text in found}
+    labels = ElementTree.parse(file).iter(f"{SVG}text")
+    return {text.text: (float(text.get("x")), float(text.get("y"))) for text in labels}
 
 
 def error_bars(file):
@@ -68,11 +68,11 @@ def many(number):
 
 
 def test_an_svg_holds_every_label_as_text(tmp_path):
-    found = texts(draw(tmp_path))
+    labels = texts(draw(tmp_path))
     wanted = {"Lists, 500 problems", "accuracy (%)", "mean forward passes per problem (NFE)"}
     for curve in (BASELINE, STABLE):
         wanted |= {curve.label, *(point.knob for point in curve.points)}
-    assert wanted <= set(found)
+    assert wanted <= set(labels)
 
 
 def test_labels_are_not_read_as_mathematics(tmp_path):
@@ -99,8 +99,8 @@ def test_many_curves_all_look_different(tmp_path):
 
 def test_no_two_knobs_overlap(tmp_path):
     curves = list(many(4))
-    found = texts(draw(tmp_path, curves))
-    places = [found[point.knob] for curve in curves for point in curve.points]
+    labels = texts(draw(tmp_path, curves))
+    places = [labels[point.knob] for curve in curves for point in curve.points]
     for (x, y), (other_x, other_y) in combinations(places, 2):  # a knob is 11 wide and 5 high
         assert abs(x - other_x) > 11 or abs(y - other_y) > 5
 

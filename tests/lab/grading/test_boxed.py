@@ -22,7 +22,7 @@ def test_braces_are_matched_at_any_depth(first, second):
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "inside"),
     [
         (r"\boxed{1} and \boxed{2", ["1"]),
         (r"\boxed{\{1, 2\}}", [r"\{1, 2\}"]),
@@ -34,8 +34,8 @@ def test_braces_are_matched_at_any_depth(first, second):
         (r"\boxes{7}", []),
     ],
 )
-def test_only_boxes_that_close_count_and_escaped_braces_are_no_braces(text, found):
-    assert boxes(text) == found
+def test_only_boxes_that_close_count_and_escaped_braces_are_no_braces(text, inside):
+    assert boxes(text) == inside
 
 
 def test_the_last_box_with_anything_in_it_is_the_answer():
@@ -44,7 +44,7 @@ def test_the_last_box_with_anything_in_it_is_the_answer():
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "inside"),
     [
         (r"\boxed{1} and \boxed{\frac{1}{2}}<|eot_id|>", r"\frac{1}{2}"),
         (r"\boxed{1} and \boxed{2", None),
@@ -54,5 +54,5 @@ def test_the_last_box_with_anything_in_it_is_the_answer():
         (r"\boxed{1} \boxed 2$", "2"),
     ],
 )
-def test_the_math_scripts_read_whole_texts_and_give_up_on_open_boxes(text, found):
-    assert math_box(text) == found
+def test_the_math_scripts_read_whole_texts_and_give_up_on_open_boxes(text, inside):
+    assert math_box(text) == inside

@@ -38,8 +38,8 @@ def read(tmp_path, data):
     ],
 )
 def test_ids_indices_and_texts_are_found_under_their_usual_names(read, task, row, index):
-    found = read(row, task=task)
-    assert [(each.example.index, each.text) for each in found.texts] == [(index, "x")]
+    generations = read(row, task=task)
+    assert [(each.example.index, each.text) for each in generations.texts] == [(index, "x")]
 
 
 def test_rows_of_other_tasks_and_lengths_are_skipped_and_counted(read):
@@ -54,9 +54,9 @@ def test_rows_of_other_tasks_and_lengths_are_skipped_and_counted(read):
 
 
 def test_unknown_ids_are_kept_apart(read):
-    found = read({"id": 1, "text": "a"}, {"id": 5000, "text": "b"}, {"id": "x", "text": "c"})
-    assert len(found.texts) == 1
-    assert [place.rpartition(":")[2] for place in found.unknown] == ["2", "3"]
+    generations = read({"id": 1, "text": "a"}, {"id": 5000, "text": "b"}, {"id": "x", "text": "c"})
+    assert len(generations.texts) == 1
+    assert [place.rpartition(":")[2] for place in generations.unknown] == ["2", "3"]
 
 
 @pytest.mark.parametrize(

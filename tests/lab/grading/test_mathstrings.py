@@ -11,7 +11,7 @@ from unmask.lab.grading.mathstrings import d1_equal, d1_extract, daedal_equal, d
 
 
 @pytest.mark.parametrize(
-    ("found", "gold", "d1", "daedal"),
+    ("answer", "gold", "d1", "daedal"),
     [
         (r"\dfrac12", r"\frac{1}{2}", True, True),
         ("0.5", r"\frac{1}{2}", True, True),
@@ -38,9 +38,9 @@ from unmask.lab.grading.mathstrings import d1_equal, d1_extract, daedal_equal, d
         ("x", "xy", False, False),
     ],
 )
-def test_the_two_scripts_differ_where_they_differ(found, gold, d1, daedal):
-    assert d1_equal(found, gold) is d1
-    assert daedal_equal(found, gold) is daedal
+def test_the_two_scripts_differ_where_they_differ(answer, gold, d1, daedal):
+    assert d1_equal(answer, gold) is d1
+    assert daedal_equal(answer, gold) is daedal
 
 
 def test_an_open_box_falls_back_to_the_answer_tag():

@@ -31,10 +31,10 @@ TABLE = {
 def test_every_scorer_repeats_its_published_figure(task, tools):
     benchmark, folder = BENCHMARKS[task], Path(DATA)
     examples = benchmark.load(folder)
-    found = read_generations(folder / "llada_generations.jsonl", task, examples).texts
+    texts = read_generations(folder / "llada_generations.jsonl", task, examples).texts
     scorers = benchmark.chosen(list(TABLE[task]))
-    answers = [(each.example, Response(each.text)) for each in found]
-    marked = [(found[number], marks) for number, marks in score(answers, scorers, tools)]
+    answers = [(each.example, Response(each.text)) for each in texts]
+    marked = [(texts[number], marks) for number, marks in score(answers, scorers, tools)]
     [report] = summarised(marked, scorers, len(examples))
     measured = {each.scorer.name: 100 * each.right / each.graded for each in report.scores}
     assert measured == pytest.approx(TABLE[task], abs=0.1)

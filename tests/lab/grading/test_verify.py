@@ -26,8 +26,8 @@ for line in sys.stdin:
 
 @pytest.fixture
 def fake():
-    with Verifier(0.2, [sys.executable, "-c", WORKER]) as found:
-        yield found
+    with Verifier(0.2, [sys.executable, "-c", WORKER]) as verifier:
+        yield verifier
 
 
 @pytest.mark.parametrize(
@@ -44,8 +44,8 @@ def fake():
     ],
 )
 def test_equal_formulas_are_equal_however_they_are_written(tools, gold, answer, right):
-    found = tools.verifier.equal(f"\\boxed{{{gold}}}", f"so \\boxed{{{answer}}}")
-    assert found.right is right
+    verdict = tools.verifier.equal(f"\\boxed{{{gold}}}", f"so \\boxed{{{answer}}}")
+    assert verdict.right is right
 
 
 def test_the_first_text_that_can_be_read_decides(tools):

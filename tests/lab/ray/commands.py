@@ -19,8 +19,8 @@ COMMANDS = re.findall(r"```sh\n(.*?)\n```", (ROOT / "docs/ray.md").read_text(), 
 
 def command_of(name):
     """The words of a command of docs/ray.md, without the program."""
-    (found,) = [shlex.split(each) for each in COMMANDS if name in each]
-    return found[1:]
+    (command,) = [shlex.split(each) for each in COMMANDS if name in each]
+    return command[1:]
 
 
 def _heed_interrupts():
@@ -54,19 +54,19 @@ def done(process, seconds=240):
 def wait_for(condition, seconds=120):
     """What the condition gives as soon as it is true."""
     end = time.monotonic() + seconds
-    while not (found := condition()):
+    while not (value := condition()):
         assert time.monotonic() < end, "waited in vain"
         time.sleep(0.05)
-    return found
+    return value
 
 
 def workers(title="ray::Worker"):
     """Processes of the cluster that this process has begun, by what they are doing."""
-    found = []
+    processes = []
     for process in psutil.Process().children(recursive=True):
         try:
             if process.cmdline() and process.cmdline()[0].startswith(title):
-                found.append(process)
+                processes.append(process)
         except psutil.NoSuchProcess:
             continue
-    return found
+    return processes

@@ -19,7 +19,7 @@ def test_every_command_of_the_page_is_run_by_a_test():
 
 
 def test_the_example_prints_a_table(address, tmp_path):
-    found = subprocess.run(
+    finished = subprocess.run(
         [sys.executable, *command_of("examples/ray_sweep.py"), tmp_path / "store.sqlite"],
         cwd=ROOT,
         env={**os.environ, "RAY_ADDRESS": address},
@@ -27,8 +27,8 @@ def test_the_example_prints_a_table(address, tmp_path):
         text=True,
         timeout=240,
     )
-    assert found.returncode == 0, found.stderr
-    assert found.stderr.count("done: words") == 2
-    assert [line.split()[1] for line in found.stdout.splitlines()[1:]] == [
+    assert finished.returncode == 0, finished.stderr
+    assert finished.stderr.count("done: words") == 2
+    assert [line.split()[1] for line in finished.stdout.splitlines()[1:]] == [
         "confidence|eb(0.1)", "confidence|swd(5)|eb(0.1)",
     ]  # fmt: skip

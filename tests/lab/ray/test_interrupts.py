@@ -38,14 +38,14 @@ def test_a_handler_of_somebody_else_stays():
 
 
 def test_a_thread_of_its_own_leaves_the_handler_alone():
-    found = []
+    handlers = []
 
     def work():
         with noted_interrupts() as interrupts:
             interrupts.check()
-            found.append(signal.getsignal(signal.SIGINT))
+            handlers.append(signal.getsignal(signal.SIGINT))
 
     thread = threading.Thread(target=work)
     thread.start()
     thread.join()
-    assert found == [signal.default_int_handler]
+    assert handlers == [signal.default_int_handler]

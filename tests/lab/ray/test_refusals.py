@@ -18,7 +18,7 @@ from unmask.server.run import listen
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["sweep", "--ray", "embedded"], "got 'embedded'; what is no address goes before it"),
+        (["sweep", "--ray", "embedded"], "got 'embedded'; write other arguments before --ray"),
         (["sweep", "embedded", "--ray", "127.0.0.1"], "--ray takes HOST:PORT, auto, or nothing"),
         (["sweep", "embedded", "--ray", "ray://head:1"], "run the command on a machine of the"),
         (["sweep", "embedded", "--ray", "--device", "cuda:0"], "--device is cuda or cpu, got"),

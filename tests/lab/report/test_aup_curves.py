@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.lab.makers import asks
@@ -84,3 +86,56 @@ def test_draws_without_any_token_leave_the_interval_open():
     assert nominal.interval is not None
     assert effective.interval is None
     assert effective.record()["interval"] is None
+
+
+@pytest.mark.parametrize(
+    ("rule", "knob"),
+    [
+        ("confidence | klass(0.9, kl={})", "kl"),
+        ("confidence | pc({}) | top(1)", "rate"),
+        ("credit({}) | confidence | top(1)", "alpha"),
+        ("mine({}) | eb(0.1)", "mine"),
+        ("confidence | take(1, deep={})", "deep"),
+        ("confidence | eb(0.1) | cap({})", "k"),
+    ],
+)
+def test_any_knob_of_any_part_makes_a_curve(rule, knob):
+    values = (2, 30) if "cap" in rule else (0.002, 0.3)
+    pair = [at(value, "1" * 10, nfe, rule) for value, nfe in zip(values, (32, 8), strict=True)]
+    (contest,) = contests(pair)
+    curve = contest.scored[0].curve
+    assert curve.values == tuple(map(str, values))
+    assert (curve.summaries, curve.method) == (tuple(pair), rule.format("·"))
+
+
+def test_a_default_that_is_not_written_is_a_point_of_the_curve():
+    pair = [at(value, "1" * 10, 8, "confidence | klass(0.9{})") for value in ("", ", kl=0.01")]
+    (contest,) = contests(pair)
+    assert contest.scored[0].curve.values == ("0.001", "0.01")
+
+
+def test_a_grid_of_two_knobs_is_a_curve_for_each_value_of_the_second():
+    grid = [
+        at(conf, "1" * 10, 8, f"confidence | klass({{}}, kl={kl})")
+        for conf in (0.8, 0.9)
+        for kl in (0.01, 0.1)
+    ]
+    (contest,) = contests(grid)
+    assert [each.curve.method for each in contest.scored[::2]] == [
+        "confidence | klass(·, kl=0.01)",
+        "confidence | klass(·, kl=0.1)",
+    ]
+
+
+def test_two_versions_of_a_rule_are_two_curves():
+    points = [(0.05, 32), (0.5, 8)]
+    trials = [
+        replace(at(gamma, "1" * 10, nfe, "mine | eb({})", parts=version), version=version)
+        for version in ("a1", "b2")
+        for gamma, nfe in points
+    ]
+    (contest,) = contests(trials)
+    assert [each.curve.name for each in contest.scored[::2]] == [
+        "mine | eb(·) [version a1]",
+        "mine | eb(·) [version b2]",
+    ]

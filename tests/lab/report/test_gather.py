@@ -18,14 +18,14 @@ def file(tmp_path):
 
 
 def test_every_trial_with_a_verdict_has_a_summary(file):
-    found = gather(fill(file, {trial(): solved("110"), trial(block=16): solved("10")}))
-    assert [(each.trial.block, each.count) for each in found.summaries] == [(16, 2), (None, 3)]
-    assert found.name == "store.sqlite"
+    gathered = gather(fill(file, {trial(): solved("110"), trial(block=16): solved("10")}))
+    assert [(each.trial.block, each.count) for each in gathered.summaries] == [(16, 2), (None, 3)]
+    assert gathered.name == "store.sqlite"
 
 
 def test_texts_and_ids_are_not_kept_in_memory(file):
-    found = gather(fill(file, {trial(): solved("1", text="long", ids=[1, 2])}))
-    assert not {"text", "ids"} & found.summaries[0].rows[0].answer.keys()
+    gathered = gather(fill(file, {trial(): solved("1", text="long", ids=[1, 2])}))
+    assert not {"text", "ids"} & gathered.summaries[0].rows[0].answer.keys()
 
 
 def test_incomplete_trials_are_named_with_what_they_have(file):
@@ -37,8 +37,8 @@ def test_incomplete_trials_are_named_with_what_they_have(file):
         trial(block=32): [],
         trial(task="code"): solved("11"),
     }
-    found = {each.trial.block: each for each in gather(fill(file, trials)).incomplete}
-    assert {block: (w.graded, w.decoded, w.most) for block, w in found.items()} == {
+    incomplete = {each.trial.block: each for each in gather(fill(file, trials)).incomplete}
+    assert {block: (w.graded, w.decoded, w.most) for block, w in incomplete.items()} == {
         4: (2, 2, 4),
         8: (2, 4, 4),
         16: (0, 2, 4),
@@ -54,8 +54,13 @@ def test_an_example_in_two_wordings_is_counted_once_and_named(file):
         store.claim(trial(block=4), again)
         store.finish(trial(block=4), again, answer())
         store.grade(trial(block=4), again, {"acc": True, "acc_compat": True}, "words 1")
-    (found,) = gather(file).incomplete
-    assert (found.trial.block, found.graded, found.most, found.twice) == (4, 3, 2, 1)
+    (incomplete,) = gather(file).incomplete
+    assert (incomplete.trial.block, incomplete.graded, incomplete.most, incomplete.twice) == (
+        4,
+        3,
+        2,
+        1,
+    )
 
 
 def test_workers_of_one_environment_are_one_machine(file):
@@ -67,12 +72,12 @@ def test_workers_of_one_environment_are_one_machine(file):
             store.claim(trial(), ask)
             store.finish(trial(), ask, answer())
             store.grade(trial(), ask, {"acc": True, "acc_compat": True}, "words 1")
-    found = gather(file)
-    assert [(m.name, m.workers, m.examples) for m in found.machines] == [
+    gathered = gather(file)
+    assert [(m.name, m.workers, m.examples) for m in gathered.machines] == [
         ("A", (1, 3), 2),
         ("B", (2,), 1),
     ]
-    assert found.machines_of(found.summaries[0]) == "A+B"
+    assert gathered.machines_of(gathered.summaries[0]) == "A+B"
 
 
 def test_an_empty_store_is_refused_in_one_line(file):

@@ -12,7 +12,7 @@ def rules(rules):
 
 
 def test_a_panel_holds_one_setting_and_one_family_of_selections():
-    found = panels(
+    drawn = panels(
         [
             summary("1", rule="confidence | eb(0.1)"),
             summary("1", rule="confidence | eb(0.1)", task="code"),
@@ -23,7 +23,7 @@ def test_a_panel_holds_one_setting_and_one_family_of_selections():
         ],
         "w",
     )
-    assert [(p.setting.block, p.setting.eos, p.family, len(p.summaries)) for p in found] == [
+    assert [(p.setting.block, p.setting.eos, p.family, len(p.summaries)) for p in drawn] == [
         (None, "keep", "eb", 2),
         (None, "keep", "top", 1),
         (None, "suppress", "eb", 1),
@@ -44,8 +44,8 @@ def test_every_option_of_decoding_makes_a_setting_of_its_own():
 
 
 def test_lengths_are_columns_of_one_table():
-    found = [summary("1", length=length) for length in (256, 512)]
-    (panel,) = panels(found, "w")
+    summaries = [summary("1", length=length) for length in (256, 512)]
+    (panel,) = panels(summaries, "w")
     assert [exam.words(panel.exams) for exam in panel.exams] == [
         "words, 256 tokens",
         "words, 512 tokens",
@@ -53,8 +53,8 @@ def test_lengths_are_columns_of_one_table():
 
 
 def test_the_papers_tasks_come_first_in_its_order():
-    found = [summary("1", task=task) for task in ("words", "math500", "gsm8k", "humaneval")]
-    assert [exam.task for exam in exams_of(found)] == ["humaneval", "gsm8k", "math500", "words"]
+    summaries = [summary("1", task=task) for task in ("words", "math500", "gsm8k", "humaneval")]
+    assert [exam.task for exam in exams_of(summaries)] == ["humaneval", "gsm8k", "math500", "words"]
 
 
 def test_a_preset_or_version_is_said_where_there_are_two():
@@ -80,8 +80,8 @@ def test_a_setting_says_what_is_unusual_and_what_differs():
 
 def test_the_main_table_has_the_usual_knob_and_the_sweep_the_others():
     texts = ("confidence | eb({})", "confidence | swd(5) | eb({})")
-    found = [summary("1", rule=t.format(g)) for t in texts for g in (0.05, 0.1, 0.5)]
-    main, swept = panels(found, "w")[0].split()
+    summaries = [summary("1", rule=t.format(g)) for t in texts for g in (0.05, 0.1, 0.5)]
+    main, swept = panels(summaries, "w")[0].split()
     assert rules(main) == ["confidence | eb(0.1)", "confidence | swd(5) | eb(0.1)"]
     assert len(swept) == 4
 

@@ -36,16 +36,16 @@ def test_only_the_papers_own_checkpoints_have_a_counterpart(name, model):
 
 
 def test_both_figures_are_given_where_the_paper_contradicts_itself():
-    found = figures(trial(**PAPER), LLADA)
-    assert [(each.table, each.accuracy) for each in found] == [
+    published = figures(trial(**PAPER), LLADA)
+    assert [(each.table, each.accuracy) for each in published] == [
         ("table1", 26.2),
         ("llada-history", 36.0),
     ]
 
 
 def test_a_figure_that_two_tables_share_is_given_once():
-    found = figures(trial(**{**PAPER, "task": "gsm8k"}), LLADA)
-    assert [(each.accuracy, each.nfe) for each in found] == [(67.3, 163.2)]
+    published = figures(trial(**{**PAPER, "task": "gsm8k"}), LLADA)
+    assert [(each.accuracy, each.nfe) for each in published] == [(67.3, 163.2)]
 
 
 def test_figures_that_differ_in_their_digits_alone_are_one():

@@ -14,8 +14,8 @@ LLADA = {"model": "GSAI-ML/LLaDA-8B-Instruct", "preset": "paper"}
 def test_the_papers_figures_stand_beside_ours():
     usual = {**LLADA, "length": 512}
     swd = "confidence | swd(5, start=uniform) | eb(0.1)"
-    found = [summary("1000", rule=rule, task="math500", **usual) for rule in (BASE, swd)]
-    seen = read_page(found)
+    summaries = [summary("1000", rule=rule, task="math500", **usual) for rule in (BASE, swd)]
+    seen = read_page(summaries)
     table = seen.table("EB-Sampler (paper: table1, llada-history)")
     assert table.head[1][-2:] == ["paper acc", "paper NFE"]
     assert [row[-2:] for row in table.rows] == [
@@ -33,12 +33,12 @@ def test_the_papers_figures_stand_beside_ours():
 
 def test_averages_of_the_four_tasks_stand_beside_the_papers():
     rules = {"margin | eb(0.1)": "1100", "margin | swd(1, start=uniform) | eb(0.1)": "1110"}
-    found = [
+    summaries = [
         summary(pattern, rule=rule, task=task, length=length, block=32, **LLADA)
         for rule, pattern in rules.items()
         for task, length in LENGTHS.items()
     ]
-    seen = read_page(found)
+    seen = read_page(summaries)
     table = seen.table("EB-Sampler (paper: llada-block32)")
     assert table.head[0][-1] == "average of the four tasks"
     assert table.head[1][-3:] == ["acc %", "NFE", "paper acc"]
@@ -47,16 +47,18 @@ def test_averages_of_the_four_tasks_stand_beside_the_papers():
         ["75.0", "16.0", "50.00"],
     ]
     assert "(1) The paper prints 47.55, a misprint: its four figures average 50.05." in seen.text
-    three = read_page([each for each in found if each.trial.task != "mbpp"])
+    three = read_page([each for each in summaries if each.trial.task != "mbpp"])
     assert "average of the four tasks" not in three.text
 
 
 def test_an_average_names_the_table_that_gives_another():
-    found = [
+    summaries = [
         summary("10", rule=SWD, task=task, length=length, **LLADA)
         for task, length in LENGTHS.items()
     ]
-    (row,) = read_page(found).table("EB-Sampler (paper: table1, efficiency, llada-history)").rows
+    (row,) = (
+        read_page(summaries).table("EB-Sampler (paper: table1, efficiency, llada-history)").rows
+    )
     assert row[-1] == "41.08 but 43.53 in llada-history"
 
 

@@ -35,8 +35,8 @@ def summaries(trials):
     return [Summary.of(each, rows_of(outcomes)) for each, outcomes in trials.items()]
 
 
-def read_markdown(found, baseline=None):
-    return markdown(report_of(findings_of(found, baseline), []))
+def read_markdown(summaries, baseline=None):
+    return markdown(report_of(findings_of(summaries, baseline), []))
 
 
 @pytest.fixture(scope="module")
@@ -61,18 +61,18 @@ def written(tmp_path_factory):
 
 def test_the_json_holds_what_the_summaries_say(written):
     record = json.loads((written / "one" / "report.json").read_text())
-    found = gather(written / "some.sqlite").summaries
-    assert [each["key"] for each in record["trials"]] == [each.trial.key for each in found]
-    for each, said in zip(found, record["trials"], strict=True):
+    stored = gather(written / "some.sqlite").summaries
+    assert [each["key"] for each in record["trials"]] == [each.trial.key for each in stored]
+    for each, said in zip(stored, record["trials"], strict=True):
         assert said.items() >= json.loads(json.dumps(each.record())).items()
 
 
 def test_the_json_holds_every_comparison(written):
     record = json.loads((written / "one" / "report.json").read_text())
-    found = {each.trial.key: each for each in gather(written / "some.sqlite").summaries}
-    assert len(record["comparisons"]) == 7
+    by_key = {each.trial.key: each for each in gather(written / "some.sqlite").summaries}
+    assert len(record["comparisons"]) == 10
     for said in record["comparisons"]:
-        pair = Comparison(found[said["baseline"]], found[said["trial"]]).accuracy()
+        pair = Comparison(by_key[said["baseline"]], by_key[said["trial"]]).accuracy()
         assert said["acc"]["difference"] == pair.difference
         assert said["acc"]["interval"] == list(pair.interval)
         assert said["acc"]["p"] == pair.p
@@ -108,11 +108,11 @@ def test_the_compatible_verdict_has_a_column_where_it_differs():
 
 
 def test_markdown_has_the_same_cells_as_the_page():
-    found = summaries(small())
-    lines = read_markdown(found).splitlines()
+    results = summaries(small())
+    lines = read_markdown(results).splitlines()
     rows = [line[2:-2].replace(",", "") for line in lines if line[:2] == "| "]
     cells = {tuple(re.split(r" (?<!\\)\| ", row)) for row in rows}
-    for table in read_page(found).tables:
+    for table in read_page(results).tables:
         for row in table.rows:
             plain = [cell.lstrip("▲▼ ").replace(",", "") for cell in row]
             marked = [
@@ -129,6 +129,7 @@ def test_gains_and_losses_are_two_lists_of_one_form():
     assert [row[0] for row in helps.rows] == [f"{SWD} words, 32 tokens, full window"]
     assert [row[0] for row in loses.rows] == [f"{SWD} code, 32 tokens, full window"]
     assert helps.rows[0][1:] == [
+        "10",
         "▲ +90.0* [+70.0, +100.0]",
         "10.0 → 100.0",
         "p 0.004 Holm 0.008",
@@ -154,8 +155,8 @@ def test_the_number_of_comparisons_and_their_correction_are_said():
 
 
 def test_an_interval_without_0_is_no_star():
-    found = [summary("1111100000", rule=BASE), summary("1" * 10, rule=SWD)]  # p 0.0625
-    seen = read_page(found)
+    results = [summary("1111100000", rule=BASE), summary("1" * 10, rule=SWD)]  # p 0.0625
+    seen = read_page(results)
     assert seen.table("EB-Sampler").rows[1][-1] == "+50.0 [+20.0, +80.0] p 0.062"
     assert (3, "Where SWD helps (0 of 1)") in seen.headings
 
@@ -164,8 +165,8 @@ def test_every_counter_of_a_trial_is_in_its_table():
     counters = {"nfe": 20, "nfe_eos": 5, "tokens": 8, "written": 40, "eos_share": 0.3,
                 "cut_off": True, "seconds_model": 3.0, "seconds_decision": 1.0, "seconds_kl": 0.5,
                 "seconds_total": 4.0, "memory_mean": 2e9, "memory_peak": 3e9}  # fmt: skip
-    found = Summary.of(trial(), rows_of([(True, False, counters), (False, False, counters)]))
-    seen = read_page([found])
+    result = Summary.of(trial(), rows_of([(True, False, counters), (False, False, counters)]))
+    seen = read_page([result])
     every, costs = (table for table in seen.tables if table.caption == "embedded: words, 32 tokens")
     assert every.rows == [
         ["confidence | top(1) full window", "2", "50.0 [9.5, 90.5]", "0.0 [0.0, 65.8]", "20.0",
@@ -178,19 +179,19 @@ def test_every_counter_of_a_trial_is_in_its_table():
 
 
 def test_a_trial_that_is_not_comparable_has_a_reason_instead_of_a_difference():
-    found = [summary("1111", rule=BASE), summary("11", rule=SWD)]
-    seen = read_page(found)
+    results = [summary("1111", rule=BASE), summary("11", rule=SWD)]
+    seen = read_page(results)
     table = seen.table("EB-Sampler")
     assert table.rows[1] == [SWD, "100.0 [34.2, 100.0] n 2", "16.0", "– (1)"]
     reason = "2 examples, such as 002, were decoded in one of them only"
     assert f"(1) Not compared: {reason}." in seen.text
     assert f"words: {SWD}, full window: {reason}" in seen.text
-    assert reason in read_markdown(found)
+    assert reason in read_markdown(results)
 
 
 def test_a_baseline_of_choice_is_named():
-    found = [summary(WORSE, rule=BASE), summary(BETTER, rule="margin | eb(0.1)")]
-    seen = read_page(found, BASE)
+    results = [summary(WORSE, rule=BASE), summary(BETTER, rule="margin | eb(0.1)")]
+    seen = read_page(results, BASE)
     assert (3, "Where another rule helps (1 of 1)") in seen.headings
     head = seen.table("Gains, largest first").rows[0][0]
     assert head == f"margin | eb(0.1) words, 32 tokens, full window, against {BASE}"
@@ -229,6 +230,7 @@ def test_the_same_store_gives_the_same_bytes(written):
     names = sorted(file.name for file in (written / "one").iterdir())
     assert {"report.md", "report.json", "report.html"} < set(names)
     assert {name.split("-")[0] for name in names if name.endswith(".png")} == {
+        "rules",
         "speed",
         "lam",
         "selections",
@@ -331,8 +333,8 @@ def test_without_matplotlib_the_report_says_so_and_is_whole(tmp_path, monkeypatc
 @pytest.mark.long
 @pytest.mark.parametrize("paper", [False, True])
 def test_a_rich_store_fills_every_table_without_a_gap(paper):
-    found = [Summary.of(each, rows_of(rows)) for each, rows in rich(4, paper=paper).items()]
-    seen = read_page(found)
+    results = [Summary.of(each, rows_of(rows)) for each, rows in rich(4, paper=paper).items()]
+    seen = read_page(results)
     assert len(seen.tables) > 15
     for table in seen.tables:
         width = {len(row) for row in table.rows}

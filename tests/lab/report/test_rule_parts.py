@@ -8,15 +8,15 @@ from unmask.lab.report.rule_parts import parts_of
 
 
 def test_a_rule_is_score_lam_and_selection():
-    found = parts_of("confidence | swd(5) | eb(0.1)")
-    assert (found.score, found.lam, found.selection) == ("confidence", 5, "eb(0.1)")
-    assert (found.kind, found.knob) == ("eb", "0.1")
-    assert found.base == "confidence | eb(0.1)"
+    parts = parts_of("confidence | swd(5) | eb(0.1)")
+    assert (parts.score, parts.lam, parts.selection) == ("confidence", 5, "eb(0.1)")
+    assert (parts.kind, parts.knob) == ("eb", "0.1")
+    assert parts.base == "confidence | eb(0.1)"
 
 
 def test_swd_of_zero_is_the_plain_rule():
-    found = parts_of("confidence | swd(0) | eb(0.1)")
-    assert (found.rule, found.lam) == ("confidence | eb(0.1)", 0)
+    parts = parts_of("confidence | swd(0) | eb(0.1)")
+    assert (parts.rule, parts.lam) == ("confidence | eb(0.1)", 0)
 
 
 @pytest.mark.parametrize(
@@ -34,10 +34,10 @@ def test_a_method_leaves_the_knob_open_and_nothing_else(rule, method):
 
 
 def test_the_baseline_keeps_credit_and_loses_swd():
-    found = parts_of("credit(0.65) | confidence | swd(5, kl=cur_prev) | threshold(0.9)")
-    assert found.base == "credit(0.65) | confidence | threshold(0.9)"
-    assert found.variant == "kl=cur_prev"
-    assert found.score == "credit(0.65) | confidence"
+    parts = parts_of("credit(0.65) | confidence | swd(5, kl=cur_prev) | threshold(0.9)")
+    assert parts.base == "credit(0.65) | confidence | threshold(0.9)"
+    assert parts.variant == "kl=cur_prev"
+    assert parts.score == "credit(0.65) | confidence"
 
 
 @pytest.mark.parametrize(
@@ -53,11 +53,37 @@ def test_history_aware_rules_share_a_table(rule, family):
     assert parts_of(rule).family == family
 
 
-def test_a_rule_of_a_plug_in_that_is_not_here_stands_for_itself():
-    found = parts_of("confidence | theirs(3)")
-    assert found.rule == found.method == "confidence | theirs(3)"
-    assert found.lam == 0
-    assert "theirs" in found.problem
+def test_a_rule_of_a_plug_in_that_is_not_here_is_read_from_its_text():
+    parts = parts_of("confidence | theirs(3)")
+    assert (parts.rule, parts.method) == ("confidence | theirs(3)", "confidence | theirs(·)")
+    assert (parts.score, parts.kind, parts.knob, parts.lam) == ("confidence", "theirs", "3", 0)
+    assert "theirs" in parts.problem
+
+
+@pytest.mark.parametrize(
+    ("rule", "score", "selection"),
+    [
+        ("mine | eb(0.1)", "mine", "eb(0.1)"),
+        ("mine(2) | lean(1) | swd(5) | take(3, deep=2) | cap(4)", "mine(2) | lean(1)",
+         "take(3, deep=2) | cap(4)"),
+        ("boost(1) | confidence | take | stop_at(2)", "boost(1) | confidence | take", "stop_at(2)"),
+    ],
+)  # fmt: skip
+def test_the_place_of_an_unknown_part_tells_its_stage(rule, score, selection):
+    parts = parts_of(rule)
+    assert (parts.score, parts.selection) == (score, selection)
+
+
+def test_every_number_of_a_rule_but_lam_is_a_knob():
+    rule = "credit(0.65) | confidence | swd(5) | klass(0.9, kl=0.01) | cap(4)"
+    knobs = {knob.method: (knob.name, knob.value) for knob in parts_of(rule).knobs}
+    front = "credit(0.65) | confidence | swd(5)"
+    assert knobs[f"{front} | klass(·, kl=0.01) | cap(4)"] == ("conf", "0.9")
+    assert knobs[f"{front} | klass(0.9, kl=·) | cap(4)"] == ("kl", "0.01")
+    assert knobs[f"{front} | klass(0.9, kl=0.01, n=·) | cap(4)"] == ("n", "2")
+    assert knobs[f"{front} | klass(0.9, kl=0.01) | cap(·)"] == ("k", "4")
+    assert "credit(·) | confidence | swd(5) | klass(0.9, kl=0.01) | cap(4)" in knobs
+    assert not any("swd(·)" in method for method in knobs)
 
 
 def test_the_literal_form_is_read_without_its_warning():
@@ -81,3 +107,9 @@ def test_rules_are_ordered_by_score_then_lam_then_knob_as_numbers():
         "margin | eb(0.1)",
         "entropy | eb(0.1)",
     ]
+
+
+def test_a_part_around_swd_goes_with_it():
+    parts = parts_of("entropy | swd(5) | only(ends) | eb(0.1)")
+    assert parts.base == "entropy | eb(0.1)"
+    assert parts.lam == 5

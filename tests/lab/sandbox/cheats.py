@@ -65,9 +65,9 @@ def solve(n):
         if tests_in(repr(frame.f_locals)) or tests_in(repr(frame.f_code.co_consts)):
             print("! in a frame")
         frame = frame.f_back
-    for found in gc.get_objects():
-        if isinstance(found, (dict, list, tuple)):
-            if any(map(tests_in, found.values() if isinstance(found, dict) else found)):
+    for thing in gc.get_objects():
+        if isinstance(thing, (dict, list, tuple)):
+            if any(map(tests_in, thing.values() if isinstance(thing, dict) else thing)):
                 print("! in memory")
     for process in (1, os.getppid(), WORLD["parent"]):
         for name in ("environ", "mem", "maps", "fd"):

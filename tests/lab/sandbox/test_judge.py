@@ -171,7 +171,7 @@ def test_a_fault_that_the_tests_swallow_still_decides():
 def test_tests_that_pass_something_that_cannot_cross_are_not_held_against_the_code():
     assert verdict("def f(x): return x", "f(lambda: 0)")[:2] == (
         "unsupported",
-        "the tests pass a function, which cannot cross",
+        "the tests pass a function, which cannot be sent to the candidate",
     )
 
 

@@ -21,9 +21,9 @@ def sweep(table, **changes):
 
 
 def test_a_sweep_is_every_combination():
-    found = sweep({**SMALL, "block": ["full", 16], "seed": [0, 1], "task": ["words", "code"]})
-    assert len(found.settings) == 2 * 2 * 2 * 2
-    assert len({(s.task, s.options) for s in found.settings}) == 16
+    grid = sweep({**SMALL, "block": ["full", 16], "seed": [0, 1], "task": ["words", "code"]})
+    assert len(grid.settings) == 2 * 2 * 2 * 2
+    assert len({(s.task, s.options) for s in grid.settings}) == 16
 
 
 def test_every_option_can_be_swept():
@@ -34,6 +34,7 @@ def test_every_option_can_be_swept():
         "guidance": [1.0, 2], "dtype": ["float32", "bfloat16"], "mask_id": [1, 2],
         "family": ["llada", "dream"], "sub_block": [2, 4],
         "template_args": ['{"a": 1}', '{"a": 2}'],
+        "longest": [32, 64],
     }  # fmt: skip
     assert set(values) == set(OPTIONS) - {"rule"}
     for name, pair in values.items():
@@ -52,10 +53,8 @@ def test_swd_of_zero_is_the_plain_rule():
 
 
 def test_grids_add_up_and_share_what_stands_above_them():
-    found = sweep(
-        {"task": "words", "grid": [{"rule": "confidence | top(1)"}, {**SMALL, "seed": 3}]}
-    )
-    assert [(s.options.rule, s.options.seed) for s in found.settings] == [
+    grid = sweep({"task": "words", "grid": [{"rule": "confidence | top(1)"}, {**SMALL, "seed": 3}]})
+    assert [(s.options.rule, s.options.seed) for s in grid.settings] == [
         ("confidence | top(1)", None),
         ("confidence | eb(0.1)", 3),
         ("confidence | swd(5) | eb(0.1)", 3),
@@ -67,8 +66,8 @@ def test_a_setting_of_two_grids_is_run_once():
 
 
 def test_options_replace_what_the_file_says():
-    found = sweep({**SMALL, "limit": 100}, task=["code"], limit=5)
-    assert {(s.task, s.limit) for s in found.settings} == {("code", 5)}
+    grid = sweep({**SMALL, "limit": 100}, task=["code"], limit=5)
+    assert {(s.task, s.limit) for s in grid.settings} == {("code", 5)}
 
 
 @pytest.mark.parametrize(
@@ -79,7 +78,7 @@ def test_options_replace_what_the_file_says():
         ({"task": "words"}, "a sweep needs a rule"),
         ({**SMALL, "block": 0}, "block must be a whole number >= 1 or 'full', got 0"),
         ({**SMALL, "block": True}, "block must be"),
-        ({**SMALL, "length": "long"}, "length must be a whole number >= 1, got 'long'"),
+        ({**SMALL, "length": "long"}, "length must be a whole number >= 1 or 'auto', got 'long'"),
         ({**SMALL, "eos": ["keep", "drop"]}, "eos must be one of keep, suppress"),
         ({**SMALL, "cache": "big"}, "cache must be one of none, "),
         ({**SMALL, "temperature": -1}, "temperature must be a number >= 0"),
@@ -96,8 +95,8 @@ def test_wrong_values_are_named(table, message):
 def test_a_file_is_read(tmp_path):
     file = tmp_path / "mine.toml"
     file.write_text('task = "words"\nrule = "confidence | top({1,2})"\n')
-    found = read_sweep(str(file), {})
-    assert (found.name, len(found.settings)) == ("mine", 2)
+    grid = read_sweep(str(file), {})
+    assert (grid.name, len(grid.settings)) == ("mine", 2)
 
 
 def test_what_is_no_toml_or_no_file_is_said(tmp_path):
@@ -105,7 +104,7 @@ def test_what_is_no_toml_or_no_file_is_said(tmp_path):
     with pytest.raises(UnmaskError, match=r"mine\.toml cannot be read"):
         read_sweep(str(file), {})
     file.write_text("task =")
-    with pytest.raises(UnmaskError, match=r"mine\.toml is no TOML"):
+    with pytest.raises(UnmaskError, match=r"mine\.toml is not valid TOML"):
         read_sweep(str(file), {})
     with pytest.raises(UnmaskError, match="did you mean 'paper-table1'"):
         read_sweep("papertable1", {})
@@ -113,9 +112,9 @@ def test_what_is_no_toml_or_no_file_is_said(tmp_path):
 
 @pytest.mark.parametrize("name", named_sweeps())
 def test_the_sweeps_of_the_package_can_be_read(name):
-    found = read_sweep(name, {})
-    assert found.about
-    assert found.settings
+    grid = read_sweep(name, {})
+    assert grid.about
+    assert grid.settings
 
 
 def test_the_demo_compares_108_rules_and_sweeps_gamma():
@@ -249,6 +248,6 @@ def test_deep_lists_and_huge_numbers_in_a_file_are_one_line(tmp_path):
     file = tmp_path / "mine.toml"
     for text in (f"seed = {'[' * 5000}", f"seed = {'9' * 5000}"):
         file.write_text(text)
-        with pytest.raises(UnmaskError, match=r"mine\.toml is no TOML") as caught:
+        with pytest.raises(UnmaskError, match=r"mine\.toml is not valid TOML") as caught:
             read_sweep(str(file), {})
         assert "\n" not in str(caught.value)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.lab.sweep.test_run import works
 from tests.paths import ROOT
 from unmask.decoding.options import OPTIONS
-from unmask.lab.sweep.grid import settings_of
-from unmask.lab.sweep.plan import Sessions, work_of
+from unmask.errors import LabError
+from unmask.lab.sweep.grid import settings_of, sweep_of
+from unmask.lab.sweep.plan import Sessions, plan, work_of
+from unmask.rules.rule import Rule
 
 # A value for every option that is not its default, and options that it needs.
 OTHERS = {
@@ -16,7 +20,7 @@ OTHERS = {
     "tempered": (True, {"temperature": 0.5}), "seed": (7, {}), "cache": ("prefix", {}),
     "guidance": (1.5, {}), "dtype": ("bfloat16", {}), "mask_id": (1, {}), "family": ("llada", {}),
     "sub_block": (2, {"model": str(ROOT / "tests/golden/models/sdar-tiny")}),
-    "template_args": ('{"enable_thinking": false}', {}),
+    "template_args": ('{"enable_thinking": false}', {}), "longest": (60, {"length": "auto"}),
 }  # fmt: skip
 
 
@@ -31,6 +35,42 @@ def test_every_example_has_a_seed_of_its_own_that_no_other_setting_changes():
     (fewer, _), (reseeded, _) = works(limit=2), works(limit=4, seed=1)
     assert seeds(fewer).items() < seeds(first).items()
     assert not set(seeds(reseeded).values()) & set(seeds(first).values())
+
+
+def trial_of(rule, **options):
+    table = {"task": "words", "rule": rule, "limit": 1, **options}
+    (work,) = plan(sweep_of(table, "", {}, "a test").settings, None)
+    return work.trial
+
+
+@pytest.mark.parametrize(
+    ("rule", "options", "block", "length"),
+    [
+        ("swd", {}, 16, 48),  # the recipe has neither, so both are the preset's
+        ("swd-block32", {}, 32, 48),
+        ("swd-block32", {"block": 8}, 8, 48),
+        ("swd-block32", {"block": "full"}, None, 48),
+        ("klass", {}, None, 48),  # its blocks of 64 are wider than the answer
+        ("dream", {"length": 32}, 16, 32),
+        ("confidence | swd(1) | eb(0.1)", {}, 16, 48),  # the same rule, without the name
+    ],
+)
+def test_a_recipe_keeps_its_block_unless_another_is_asked_for(rule, options, block, length):
+    trial = trial_of(rule, **options)
+    assert (trial.block, trial.length) == (block, length)
+    assert trial.rule == str(Rule.parse(rule))
+
+
+def test_a_recipe_and_its_rule_in_the_same_blocks_are_one_trial():
+    rules = ["swd-block32", "confidence | swd(1) | eb(0.1)"]
+    table = {"task": "words", "rule": rules, "block": 32, "limit": 1}
+    assert len(plan(sweep_of(table, "", {}, "a test").settings, None)) == 1
+
+
+def test_a_recipe_longer_than_the_models_context_is_refused_with_what_to_do():
+    with pytest.raises(LabError, match="llada writes 256 tokens, and embedded has 128 positions"):
+        trial_of("llada")
+    assert trial_of("llada", length=48).length == 48
 
 
 def trial(sessions, **options):

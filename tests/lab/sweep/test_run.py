@@ -67,15 +67,15 @@ def contents(file):
 
 @pytest.fixture(scope="module")
 def file(tmp_path_factory):
-    found = tmp_path_factory.mktemp("lab") / "store.sqlite"
-    assert swept(found, works())[0] == 0
-    return found
+    store = tmp_path_factory.mktemp("lab") / "store.sqlite"
+    assert swept(store, works())[0] == 0
+    return store
 
 
 def test_every_example_is_stored_with_its_verdict(file):
-    found = contents(file)
-    assert len(found) == 10
-    for answer, verdict, grader in found.values():
+    records = contents(file)
+    assert len(records) == 10
+    for answer, verdict, grader in records.values():
         assert answer["written"] == 16
         assert 1 <= answer["nfe_eos"] <= answer["nfe"] <= 16
         assert verdict["acc"] in (True, False)
@@ -187,9 +187,9 @@ def test_the_record_tells_where_a_result_comes_from(file):
     with Store(file) as store:
         trial = store.trials()[0]
         row = store.rows(trial)[0]
-        found = store.environment(row.worker)
-        assert found["unmask"] == unmask.__version__
-        assert {"torch", "python", "device", "commit", "threads", "batch_size"} <= set(found)
+        environment = store.environment(row.worker)
+        assert environment["unmask"] == unmask.__version__
+        assert {"torch", "python", "device", "commit", "threads", "batch_size"} <= set(environment)
         assert json.dumps(Summary.of(trial, store.rows(trial)).record())
 
 

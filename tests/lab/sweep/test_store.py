@@ -25,9 +25,9 @@ def file(tmp_path):
 
 
 def worker(file):
-    found = Store(file)
-    found.sign_in({"torch": "2"})
-    return found
+    store = Store(file)
+    store.sign_in({"torch": "2"})
+    return store
 
 
 def test_what_is_committed_reaches_the_disk(file):
@@ -286,3 +286,9 @@ def test_a_store_takes_its_file_as_a_text(file):
     Store(str(file)).close()
     with pytest.raises(LabError, match="does not exist"):
         Store(f"{file}.other", create=False)
+
+
+@pytest.mark.parametrize("create", [True, False])
+def test_a_folder_is_not_a_store_and_the_message_says_so(tmp_path, create):
+    with pytest.raises(LabError, match="is a folder; a store is a file"):
+        Store(tmp_path, create=create)

@@ -23,10 +23,10 @@ def test_a_line_holds_the_figures_of_a_trial(file):
     outcomes = [(True, False, counters), (True, True, counters), (False, False, counters)]
     head, line = lines_of(file, {trial(eos="suppress", block=8): outcomes})
     assert " ".join(head.split()) == (
-        "task rule block EOS acc % [95%] compat NFE to EOS tok/f EOS% s model+rule"
+        "task rule block EOS n acc % [95%] compat NFE to EOS tok/f EOS% s model+rule"
     )
     assert " ".join(line.split()) == (
-        "words confidence|top(1) 8 suppress 66.7 [20.8,93.9] 33.3 16.0 4.0 2.50 75 0.3+0.1"
+        "words confidence|top(1) 8 suppress 3 66.7 [20.8,93.9] 33.3 16.0 4.0 2.50 75 0.3+0.1"
     )
 
 
@@ -73,7 +73,7 @@ def test_a_rule_that_is_too_long_stands_above_its_figures(file):
     long = trial(rule=rule, task="parallel-replace-random", eos="suppress")
     head, above, figures = lines_of(file, {long: solved("1")})
     assert above == f"parallel-replace-random  {rule.replace(' | ', '|')}  full  suppress"
-    assert figures.split()[0] == "100.0"
+    assert figures.split()[:2] == ["1", "100.0"]
     assert max(map(len, (head, above, figures))) <= WIDTH
 
 
@@ -85,7 +85,7 @@ def test_words_that_leave_no_room_all_stand_above_their_figures(file):
     head, *lines = lines_of(file, trials)
     assert max(map(len, (head, *lines))) <= WIDTH
     assert "rule" not in head.split()
-    assert [line.split()[0] for line in lines] == ["words", "50.0"] * 3
+    assert [line.split()[0] for line in lines] == ["words", "2"] * 3
     assert "preset=official-with-shots temperature=0.125 top_p=0.95 seed=12" in lines[2]
 
 

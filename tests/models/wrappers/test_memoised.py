@@ -179,7 +179,8 @@ def test_guidance_goes_over_a_memory(model_of):
 def test_it_shows_the_models_special_tokens(model_of):
     model = model_of("llada")
     memory = Memoised(model)
-    assert (memory.spec, memory.device) == (model.spec, model.device)
+    spec = replace(model.spec, shadows=False)  # it cannot compute them
+    assert (memory.spec, memory.device) == (spec, model.device)
 
 
 @pytest.mark.parametrize("family", ["sdar", "llada2"])

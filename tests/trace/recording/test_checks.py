@@ -93,7 +93,7 @@ def test_a_step_that_was_filled_without_an_eos_policy_is_refused(lines):
     step = json.loads(lines[1])
     records = [{**header, "settings": kept}, {**step, "filled": step["committed"]}]
     data = gzip.compress(b"".join(json.dumps(record).encode() + b"\n" for record in records))
-    with pytest.raises(TraceError, match="its EOS policy fills nothing"):
+    with pytest.raises(TraceError, match="its EOS policy never fills positions"):
         Trace.of(data)
 
 
@@ -107,7 +107,7 @@ def test_no_model_is_downloaded_because_a_trace_names_it(lines, tmp_path, capsys
     file.write_bytes(changed(lines, 0, model={"path": "somebody/some-model"}))
     assert main(["replay", str(file)]) == 2
     err = capsys.readouterr().err
-    assert "a model is not downloaded because a trace names it" in err
+    assert "to download it, give its name with --model" in err
     assert err.count("\n") == 1
 
 

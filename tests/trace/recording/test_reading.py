@@ -34,17 +34,17 @@ def test_the_settings_come_back_as_they_were():
 
 def test_a_cut_off_file_gives_all_whole_steps(data):
     whole = Trace.of(data)
-    found = set()
+    counts = set()
     for end in range(len(data) // 2, len(data) - 1, 7):
         try:
             trace = Trace.of(data[:end])
         except TraceError:
             continue
         assert not trace.finished
-        found.add(len(trace.moments))
+        counts.add(len(trace.moments))
         for old, new in zip(whole.moments, trace.moments, strict=False):
             assert old.digest == new.digest
-    assert found <= set(range(len(whole.moments) + 1))
+    assert counts <= set(range(len(whole.moments) + 1))
 
 
 def test_a_bit_that_flipped_is_noticed(data):

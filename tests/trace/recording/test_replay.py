@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import random
 
@@ -12,6 +13,7 @@ from tests.helpers import random_lookup, rule_texts
 from tests.trace.runs import anything, traced
 from unmask import Rule, Settings, load, prompt_request
 from unmask.cli import main
+from unmask.kernels import backend, missing, use
 from unmask.rules.spelling import for_file
 from unmask.trace import Trace
 from unmask.trace.recording.codec import TraceError
@@ -46,6 +48,10 @@ def test_a_branch_keeps_the_first_steps_and_fills_every_mask(text):
     model, request = anything("margin | threshold(0.4) | revoke(0.2)", 8)
     trace = Trace.of(traced(model, request)[0])
     step = len(trace.moments) // 2
+    if Rule.parse(text).window is not None:
+        with pytest.raises(TraceError, match="decides where its blocks end"):
+            branch(trace, model, step, Rule.parse(text))
+        return
     other = Trace.of(branch(trace, model, step, Rule.parse(text)))
     for old, new in zip(trace.moments[:step], other.moments[:step], strict=True):
         assert (old.writes, old.revoked) == (new.writes, new.revoked)
@@ -83,11 +89,11 @@ def test_a_difference_names_the_step_and_the_positions():
         Trace.of(traced(model, prompt_request(model.spec, [1], 8, Settings(Rule.parse(t))))[0])
         for t in ("confidence | top(1)", "confidence | top(2)")
     ]
-    found = difference(*runs)
-    assert found is not None
-    assert (found.step, found.what) == (0, "decision")
-    assert set(found.where) == set(runs[1].moments[0].writes) - set(runs[0].moments[0].writes)
-    assert str(found) == f"step 1 writes otherwise: {found.where[0]}"
+    first = difference(*runs)
+    assert first is not None
+    assert (first.step, first.what) == (0, "decision")
+    assert set(first.where) == set(runs[1].moments[0].writes) - set(runs[0].moments[0].writes)
+    assert str(first) == f"step 1 writes other tokens: {first.where[0]}"
 
 
 def test_other_numbers_with_the_same_decisions_are_told_apart():
@@ -95,9 +101,9 @@ def test_other_numbers_with_the_same_decisions_are_told_apart():
     old = Trace.of(traced(model, request)[0])
     moments = list(old.moments)
     moments[1] = type(moments[1])(**{**vars(moments[1]), "digest": "0" * 16})
-    found = difference(old, type(old)(old.header, tuple(moments), old.words, old.end))
-    assert found is not None
-    assert str(found) == "from step 2 on the numbers differ in their last digits"
+    first = difference(old, type(old)(old.header, tuple(moments), old.words, old.end))
+    assert first is not None
+    assert str(first) == "from step 2 on the numbers differ in their last digits"
 
 
 def test_a_model_of_another_vocabulary_is_refused():
@@ -175,6 +181,46 @@ def test_wrong_calls_are_one_line(trace_file, capsys, options, message):
     error = capsys.readouterr().err
     assert message in error
     assert error.count("\n") == 1
+
+
+def changed_header(file, **changes):
+    """Rewrite the header of a trace."""
+    header, *steps = gzip.decompress(file.read_bytes()).splitlines(keepends=True)
+    record = json.loads(header)
+    record["settings"]["rule"] = changes.pop("rule", record["settings"]["rule"])
+    record["model"] = {k: v for k, v in {**record["model"], **changes}.items() if v is not None}
+    file.write_bytes(gzip.compress(b"".join([json.dumps(record).encode() + b"\n", *steps])))
+
+
+def test_a_run_is_repeated_by_the_kernel_that_its_trace_names(tmp_path, capsys):
+    if missing("native"):
+        pytest.skip(f"the native kernel cannot be used here: {missing('native')}")
+    for kernel in ("torch", "native"):
+        file = tmp_path / f"{kernel}.trace"
+        with use(kernel):
+            assert main(["run", PROMPT, "--rule", SWD, "--trace", str(file)]) == 0
+        assert Trace.read(file).kernel == kernel
+        assert main(["replay", str(file)]) == 0
+        assert "identical to the last bit" in capsys.readouterr().out
+    with use("torch"):  # the trace names another one
+        assert main(["replay", str(file)]) == 0
+    assert "identical to the last bit" in capsys.readouterr().out
+
+
+def test_a_difference_names_both_kernels_and_what_to_do(trace_file, capsys):
+    changed_header(trace_file, rule="confidence | top(2)", kernel="abacus")
+    assert main(["replay", str(trace_file)]) == 1
+    verdict = capsys.readouterr().out.splitlines()[-1]
+    assert "step 1 writes other tokens" in verdict
+    assert "made with the kernel 'abacus', which cannot be used here" in verdict
+    assert f"this run used {backend()!r}; replay the trace where 'abacus' can be used" in verdict
+
+
+def test_a_difference_from_a_trace_without_a_kernel_says_so(trace_file, capsys):
+    changed_header(trace_file, rule="confidence | top(2)", kernel=None)
+    assert main(["replay", str(trace_file)]) == 1
+    verdict = capsys.readouterr().out.splitlines()[-1]
+    assert verdict.endswith(f"does not name its kernel, and this run used {backend()!r}")
 
 
 def test_the_trace_itself_is_not_overwritten(trace_file, capsys):

@@ -13,6 +13,7 @@ import torch
 
 from tests.helpers import rule_texts
 from tests.trace.runs import anything, traced
+from unmask.rules.rule import Rule
 from unmask.rules.select import best_first
 from unmask.text.terminal import Painter
 from unmask.trace import Trace
@@ -69,14 +70,14 @@ def test_the_head_line_is_what_the_run_did(text):
         )
         step = steps[number - 1]
         if bool(step.filled[0, position]):
-            assert "wrote it, not the rule" in head
+            assert "wrote it" in head
             continue
         went = [p for p in queue(step) if p in placed(step.decision.chosen, step)]
         if len(went) == 1:
             assert head.endswith("as the only commitment of that step.")
         else:
-            found = re.search(r"as the (\d+)\w\w of (\d+) commitments", head)
-            assert [int(n) for n in found.groups()] == [went.index(position) + 1, len(went)]
+            match = re.search(r"as the (\d+)\w\w of (\d+) commitments", head)
+            assert [int(n) for n in match.groups()] == [went.index(position) + 1, len(went)]
 
 
 @pytest.mark.parametrize("text", RULES)
@@ -84,9 +85,9 @@ def test_who_was_ahead_is_who_was_ahead(text):
     trace, steps = run(text, 2)
     for position in written(trace):
         for told in tell_position(trace, position).after:
-            found = re.match(r"At step (\d+), it was (\d+)\w\w of (\d+) by score", told)
-            if found:
-                number, rank, count = (int(n) for n in found.groups())
+            match = re.match(r"At step (\d+), it was (\d+)\w\w of (\d+) by score", told)
+            if match:
+                number, rank, count = (int(n) for n in match.groups())
                 order = queue(steps[number - 1])
                 assert (rank, count) == (order.index(position) + 1, len(order))
                 names = re.findall(r"(\d+) '", told)
@@ -107,7 +108,11 @@ def test_whoever_is_said_to_have_gone_first_did(text):
             assert position not in placed(step.decision.chosen, step)
 
 
-@pytest.mark.parametrize("text", [text for text in RULES if "swd" in text])
+# Rules that rewrite tokens are left out: a position that is written twice has no single step.
+WRITTEN_ONCE = [text for text in RULES if "swd" in text and not Rule.parse(text).rewrites]
+
+
+@pytest.mark.parametrize("text", WRITTEN_ONCE)
 def test_what_lam_0_would_have_done_is_what_it_does(text):
     trace, steps = run(text, 4)
     plain = without_swd(trace.rule)
@@ -118,8 +123,8 @@ def test_what_lam_0_would_have_done_is_what_it_does(text):
         told = " ".join(tell_position(trace, position).after)
         held = [i + 1 for i in range(len(steps)) if position in there[i] - here[i]]
         brought = [i + 1 for i in range(len(steps)) if position in here[i] - there[i]]
-        found = re.search(r"Without SWD it would have been committed at step (\d+)", told)
-        assert (int(found[1]) if found else None) == (held[0] if held else None)
+        match = re.search(r"Without SWD it would have been committed at step (\d+)", told)
+        assert (int(match[1]) if match else None) == (held[0] if held else None)
         assert ("SWD changed nothing" in told) == (
             not held and not brought and bool(Timeline(trace, position).looks)
         )

@@ -167,7 +167,7 @@ class UnmaskLM(TemplateLM):  # type: ignore[misc]
         resolved, until = read_generation(self.session, arguments)
         length, settings, spec = resolved.length, resolved.settings, self.model.spec
         usual = self.options.decoding.length
-        if usual not in (None, length):
+        if usual not in (None, "auto", length):
             warning_once(
                 log,
                 f"the task asks for {length} tokens, which replaces length={usual} "

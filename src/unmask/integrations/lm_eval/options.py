@@ -71,7 +71,9 @@ def read_generation(
     changes = _sampling(arguments)
     lengths = [name for name in _LENGTHS if arguments.get(name) is not None]
     if lengths:
-        changes["length"] = _COUNT.parse("max_gen_toks", str(arguments[lengths[0]]))
+        grows = session.options.length == "auto"  # then the task's length is a limit
+        count = _COUNT.parse("max_gen_toks", str(arguments[lengths[0]]))
+        changes["longest" if grows else "length"] = count
     until = arguments.get("until") or ()
     stops = (until,) if isinstance(until, str) else tuple(until)
     if not all(isinstance(stop, str) and stop for stop in stops):

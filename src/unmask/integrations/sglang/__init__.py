@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 NAME = "Unmask"  # for --dllm-algorithm
-OTHERS = ("block_size",)  # keys of --dllm-algorithm-config that SGLang reads itself
+OTHERS = ("block_size", "imports")  # keys of --dllm-algorithm-config that are no options
 
 
 def register() -> None:

@@ -14,6 +14,7 @@ from unmask.errors import RequestError
 from unmask.integrations.block_options import BlockOptions
 from unmask.integrations.blocks import Blocks, BlockState
 from unmask.integrations.sglang import OTHERS
+from unmask.rules.plugins import import_parts
 
 try:
     from sglang.srt.dllm.algorithm.base import DllmAlgorithm
@@ -81,9 +82,15 @@ class Unmask(DllmAlgorithm):  # type: ignore[misc]
 
 
 def read(config: Mapping[str, Any] | None) -> BlockOptions:
-    """The options in the file of --dllm-algorithm-config."""
+    """The options in the file of --dllm-algorithm-config; imports the parts that it names."""
+    values = config or {}
+    imports = values.get("imports", [])
     try:
-        return BlockOptions.read(config or {}, OTHERS)
+        if not isinstance(imports, list) or not all(isinstance(name, str) for name in imports):
+            raise RequestError(f"imports must be a list of files or modules, got {imports!r}")
+        for name in imports:
+            import_parts(name)
+        return BlockOptions.read(values, OTHERS)
     except ValueError as error:
         raise RequestError(f"--dllm-algorithm-config: {error}") from None
 

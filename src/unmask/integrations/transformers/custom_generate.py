@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pprint
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ MARK = "unmask export custom-generate"  # in every file that a later export may 
 _CODE = '''"""Decoding by a rule of unmask; made by `{mark}`."""
 
 from unmask.integrations.transformers.generate import generate as decode
-
+{imports}
 OPTIONS = {options}
 
 
@@ -23,6 +23,11 @@ def generate(inputs=None, *, model, **arguments):
     """Called by model.generate(..., custom_generate=FOLDER, trust_remote_code=True)."""
     return decode(model, OPTIONS, inputs=inputs, **arguments)
 '''
+_PARTS = """from unmask.rules.plugins import import_parts
+
+for name in {names}:  # the rule's own parts
+    import_parts(name)
+"""
 _README = """---
 library_name: transformers
 tags: [custom_generate]
@@ -49,11 +54,19 @@ length (or max_new_tokens), eos, steps, seed and so on.
 """
 
 
-def write(folder: Path, options: Mapping[str, Any]) -> list[Path]:
-    """Write the folder and return the files. A README that unmask did not write is kept."""
+def write(folder: Path, options: Mapping[str, Any], imports: Sequence[str] = ()) -> list[Path]:
+    """Write the folder and return the files. A README that unmask did not write is kept.
+
+    Args:
+        folder: a new one, or that of a checkpoint.
+        options: of every call; a call may override them.
+        imports: files or modules that register the rule's own parts, imported before a call.
+    """
     check_options(options)
     version = unmask.__version__
-    code = _CODE.format(mark=MARK, options=pprint.pformat(dict(options), sort_dicts=False))
+    values = pprint.pformat(dict(options), sort_dicts=False)
+    parts = _PARTS.format(names=list(imports)) if imports else ""
+    code = _CODE.format(mark=MARK, options=values, imports=parts)
     readme = _README.format(mark=MARK, rule=options["rule"], version=version, folder=str(folder))
     inside = folder / "custom_generate"
     _check_ours(inside / "generate.py")

@@ -53,12 +53,12 @@ class Cluster:
         if self.address not in (OWN, "auto") and not _ADDRESS.fullmatch(self.address):
             raise LabError(
                 f"--ray takes HOST:PORT, auto, or nothing (a cluster of its own), got "
-                f"{self.address!r}; what is no address goes before it"
+                f"{self.address!r}; write other arguments before --ray"
             )
         if self.device is not None and self.device not in _SLOTS:
             raise LabError(
-                f"on a cluster --device is {' or '.join(_SLOTS)}, got {self.device!r}; Ray says "
-                "which one"
+                f"on a cluster --device is {' or '.join(_SLOTS)}, got {self.device!r}; Ray "
+                "chooses the device of each worker"
             )
         if self.workers is not None and self.workers < 1:
             raise LabError(f"the number of workers must be >= 1, got {self.workers}")

@@ -1,9 +1,10 @@
 """The report of a store: report.md, report.json, report.html, and its plots beside them.
 
 The way through the files: `gather` reads the store. `findings` holds what is computed from it:
-`pairs` (differences), `aup_curves` and `paper_columns` (the paper's figures); `rule_parts` and
-`panels` say which trials belong together. `about`, `verdicts`, `scores`, `speed`, `trials` and
-`pictures` make the sections, out of `blocks`. `markdown` and `page` write them.
+`pairs` (differences), `aup_curves` and `paper_columns` (the paper's figures); `rule_parts`,
+`versions` and `panels` say which trials belong together. `about`, `verdicts`, `scores`, `speed`,
+`trials`, `overview` and `pictures` make the sections, out of `blocks`. `markdown` and `page` write
+them.
 """
 
 from __future__ import annotations
@@ -19,8 +20,9 @@ from unmask.lab.report.blocks import Block, Items, Section, Text
 from unmask.lab.report.findings import Findings
 from unmask.lab.report.gather import gather
 from unmask.lab.report.markdown import markdown
+from unmask.lab.report.overview import Plot
 from unmask.lab.report.page import page
-from unmask.lab.report.pictures import Plot, plots
+from unmask.lab.report.pictures import plots
 from unmask.lab.report.scores import scores
 from unmask.lab.report.speed import speed
 from unmask.lab.report.trials import costs, every_trial

@@ -6,7 +6,9 @@ from unmask.lab.report.blocks import Block, Items, ReportTable, Section, Text, c
 from unmask.lab.report.findings import Findings, ReportedModel
 from unmask.lab.report.gather import IncompleteTrial
 from unmask.lab.report.panels import Exam, TrialSetting
+from unmask.lab.report.rule_parts import rule_of
 from unmask.lab.report.wording import counted, duration, listed, percent
+from unmask.rules.plugins import import_hint
 
 READING = (
     "acc is the share of examples solved, in percent, by this project's scorers. compat scores the "
@@ -37,15 +39,48 @@ def about(findings: Findings) -> Section:
         _machines(findings),
     ]
     incomplete = [
-        findings.whose(each.trial) + _progress(each) for each in findings.results.incomplete
+        findings.whose(each.trial) + _progress(each, findings.name(each.trial))
+        for each in findings.results.incomplete
     ]
     if incomplete:
         note = Text("The report uses the examples that they have so far.")
         blocks.append(Section("Incomplete trials", (note, Items(tuple(incomplete)))))
+    blocks += [*_older(findings), *_unknown(findings)]
     compared = findings.comparisons
     stars = (f"A star means: {compared.stars}.",) if compared.count else ()
     blocks.append(Section("How to read the figures", (Items((*READING, *stars)),)))
     return Section("What was run", tuple(blocks))
+
+
+def _older(findings: Findings) -> list[Block]:
+    """The versions of rules that the tables do not show."""
+    older = [
+        f"{findings.whose(each.trial)}{each.trial.task}: {findings.name(each.trial)}, "
+        f"{findings.where(each.trial)}: n {each.count}, {percent(each.accuracy())}%"
+        for each in findings.summaries
+        if each.trial.key not in findings.shown
+    ]
+    if not older:
+        return []
+    note = Text(
+        "The parts of these rules were edited between runs. The tables and plots show the newest "
+        "complete version of a rule; these are in 'Every trial', and --baseline takes their names."
+    )
+    return [Section("Older versions", (note, Items(tuple(older))))]
+
+
+def _unknown(findings: Findings) -> list[Block]:
+    """The rules that cannot be parsed here, and how to bring their parts."""
+    rules = dict.fromkeys(
+        findings.name(each.trial) for each in findings.summaries if rule_of(each).problem
+    )
+    if not rules:
+        return []
+    note = Text(
+        "These rules have parts that are not known here. They are read from their texts alone"
+        f"{import_hint(findings.results.origins) or '; --import FILE brings their parts'}."
+    )
+    return [Section("Rules of unknown parts", (note, Items(tuple(rules))))]
 
 
 def _in_one_sentence(findings: Findings) -> str:
@@ -129,9 +164,9 @@ def _machines(findings: Findings) -> ReportTable:
     )
 
 
-def _progress(each: IncompleteTrial) -> str:
+def _progress(each: IncompleteTrial, name: str) -> str:
     trial = each.trial
-    text = f"{trial.task}: {trial.rule}, {TrialSetting.of(trial).words()}: "
+    text = f"{trial.task}: {name}, {TrialSetting.of(trial).words()}: "
     text += f"{each.graded} of {each.most} examples"
     left = each.decoded - each.graded
     text += f", and {counted(left, 'answer')} not yet graded" if left else ""

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from unmask.errors import LabError
 from unmask.lab.aup import Area, RatePoint, accuracy_at, aup, aup_interval, rate_within
 from unmask.lab.report.panels import Exam, TrialSetting
-from unmask.lab.report.rule_parts import parts_of
+from unmask.lab.report.rule_parts import rule_of, sortable, versioned
 from unmask.lab.stats import Interval
 from unmask.lab.summary import Summary, why_not
 
@@ -22,15 +22,22 @@ SPEEDS: tuple[Speed, ...] = ("nominal", "effective")
 class AupCurve:
     """One method in one setting on one exam, sorted by its knob."""
 
-    method: str
+    method: str  # with a dot for the knob: "confidence | eb(·)"
     setting: TrialSetting
     exam: Exam
     summaries: tuple[Summary, ...]
+    knob: str  # its name: "gamma"
+    values: tuple[str, ...]  # of the knob, one for each trial
+
+    @property
+    def name(self) -> str:
+        """The method, with its version where there are several."""
+        return versioned(self.method, self.summaries[0].version)
 
     def points(self, speed: Speed) -> list[RatePoint]:
         return [
-            RatePoint(each.rates[speed], 100 * each.accuracy(), parts_of(each.trial.rule).knob)
-            for each in self.summaries
+            RatePoint(each.rates[speed], 100 * each.accuracy(), value)
+            for each, value in zip(self.summaries, self.values, strict=True)
         ]
 
 
@@ -50,7 +57,8 @@ class Scored:
     def record(self) -> dict[str, Any]:
         """For JSON."""
         return {
-            "method": self.curve.method,
+            "method": self.curve.name,
+            "knob": self.curve.knob,
             "task": self.curve.exam.task,
             "trials": [each.trial.key for each in self.curve.summaries],
             "tokens_per_forward": self.speed,
@@ -96,30 +104,66 @@ def curves_of(summaries: Sequence[Summary]) -> tuple[list[AupCurve], list[str]]:
 
     A trial is left out if its examples are not those of most trials.
     """
-    swept: dict[tuple[TrialSetting, str], list[Summary]] = {}
-    for each in summaries:
-        place = (TrialSetting.of(each.trial), parts_of(each.trial.rule).method)
-        swept.setdefault(place, []).append(each)
-    swept = {place: each for place, each in swept.items() if len(each) > 1}
-    every = [each for members in swept.values() for each in members]
+    swept = [
+        (setting, sweep) for setting, members in _alike(summaries) for sweep in _sweeps(members)
+    ]
+    every = [each for _, sweep in swept for each in sweep.summaries]
     if not every:
         return [], []
     asked = [tuple(row.ask for row in each.rows) for each in every]
     reference = every[max(range(len(every)), key=lambda i: (asked.count(asked[i]), len(asked[i])))]
     curves, left_out = [], []
-    for (setting, method), members in sorted(
-        swept.items(), key=lambda item: (item[0][0].order, parts_of(item[1][0].trial.rule).order)
-    ):
+    for setting, sweep in swept:
         alike = []
-        for each in sorted(members, key=lambda each: parts_of(each.trial.rule).order):
+        for each, value in zip(sweep.summaries, sweep.values, strict=True):
             reason = why_not(reference, each) or _too_slow(each)
             if reason is None:
-                alike.append(each)
+                alike.append((each, value))
             else:
-                left_out.append(f"{each.trial.rule} ({setting.words()}): {reason}")
+                left_out.append(f"{rule_of(each).name} ({setting.words()}): {reason}")
         if len(alike) > 1:
-            curves.append(AupCurve(method, setting, Exam.of(alike[0].trial), tuple(alike)))
-    return curves, left_out
+            members, values = zip(*alike, strict=True)
+            exam = Exam.of(members[0].trial)
+            curves.append(AupCurve(sweep.method, setting, exam, members, sweep.knob, values))
+    return curves, list(dict.fromkeys(left_out))
+
+
+@dataclass(frozen=True)
+class _Sweep:
+    """Trials whose rules differ in one number only, sorted by it."""
+
+    method: str
+    knob: str
+    summaries: tuple[Summary, ...]
+    values: tuple[str, ...]
+
+
+def _alike(summaries: Sequence[Summary]) -> list[tuple[TrialSetting, list[Summary]]]:
+    """The trials of each setting; versions of a rule's parts stand apart."""
+    groups: dict[tuple[TrialSetting, str], list[Summary]] = {}
+    for each in summaries:
+        groups.setdefault((TrialSetting.of(each.trial), each.version), []).append(each)
+    ranked = sorted(groups, key=lambda place: (place[0].order, place[1]))
+    return [(place[0], groups[place]) for place in ranked]
+
+
+def _sweeps(summaries: Sequence[Summary]) -> list[_Sweep]:
+    """The groups of rules that differ in one knob, the first knob of the selection before others.
+
+    A group all of whose rules are in groups of knobs that come before it is left out.
+    """
+    groups: dict[tuple[tuple[int, int], str, str], dict[str, Summary]] = {}
+    for each in summaries:
+        for knob in rule_of(each).knobs:
+            groups.setdefault((knob.rank, knob.method, knob.name), {})[knob.value] = each
+    sweeps, placed = [], set[str]()
+    for (_, method, name), members in sorted(groups.items(), key=lambda item: item[0][0]):
+        rules = {rule_of(each).rule for each in members.values()}
+        if len(members) > 1 and not rules <= placed:
+            placed |= rules
+            values = tuple(sorted(members, key=sortable))
+            sweeps.append(_Sweep(method, name, tuple(members[v] for v in values), values))
+    return sorted(sweeps, key=lambda sweep: rule_of(sweep.summaries[0]).order)
 
 
 def _too_slow(summary: Summary) -> str | None:

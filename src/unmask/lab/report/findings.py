@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -12,6 +12,8 @@ from unmask.lab.report.gather import Results
 from unmask.lab.report.pairs import Comparisons, compare
 from unmask.lab.report.panels import Exam, TrialSetting, exams_of, settings_of
 from unmask.lab.report.paper_columns import counterpart_of, figures, readings
+from unmask.lab.report.rule_parts import rule_of
+from unmask.lab.report.versions import newest, with_versions
 from unmask.lab.summary import Summary
 from unmask.lab.sweep.trial import Trial
 
@@ -38,12 +40,18 @@ class Findings:
     results: Results
     comparisons: Comparisons
     contests: tuple[Contest, ...]
+    current: tuple[Summary, ...]  # of each rule the newest complete version
 
     @classmethod
     def of(cls, results: Results, baseline: str | None = None) -> Findings:
-        """Compare the trials of a store with a baseline (default: the same rule at lam 0)."""
-        comparisons = compare(results.summaries, baseline)
-        return cls(results, comparisons, tuple(contests(results.summaries)))
+        """Compare the trials of a store with a baseline (default: see `compare`)."""
+        summaries = with_versions(results.summaries)
+        current = newest(summaries, {each.trial.key for each in results.incomplete})
+        shown = {each.trial.key for each in current}
+        older = [each for each in summaries if each.trial.key not in shown]
+        comparisons = compare(current, baseline, older)
+        named = replace(results, summaries=summaries)
+        return cls(named, comparisons, tuple(contests(current)), current)
 
     @property
     def summaries(self) -> tuple[Summary, ...]:
@@ -69,6 +77,19 @@ class Findings:
     def settings(self) -> dict[str, list[TrialSetting]]:
         """The settings of every model, by its weights."""
         return {model.weights: settings_of(self.summaries, model.weights) for model in self.models}
+
+    @cached_property
+    def shown(self) -> frozenset[str]:
+        """The keys of the trials in the tables; the others are older versions."""
+        return frozenset(each.trial.key for each in self.current)
+
+    @cached_property
+    def _names(self) -> dict[str, str]:
+        return {each.trial.key: rule_of(each).name for each in self.summaries}
+
+    def name(self, trial: Trial) -> str:
+        """The rule of a trial, with its version where there are several."""
+        return self._names.get(trial.key, trial.rule)
 
     def where(self, trial: Trial) -> str:
         """A trial's setting in words, as far as it differs from the model's other settings."""
@@ -130,6 +151,8 @@ class Findings:
             for each in self.paper(summary.trial)
         ]
         return {
+            "name": self.name(summary.trial),
+            "shown": summary.trial.key in self.shown,
             **summary.record(),
             "machines": self.results.machines_of(summary),
             "graders": sorted({row.grader or "" for row in summary.rows}),

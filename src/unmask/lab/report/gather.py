@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -48,6 +48,7 @@ class Results:
     incomplete: tuple[IncompleteTrial, ...]
     machines: tuple[Machine, ...]
     tasks: tuple[dict[str, Any], ...] = ()  # their presets and texts, as the store holds them
+    origins: dict[str, str] = field(default_factory=dict)  # the file of each part of a user
 
     @cached_property
     def trials(self) -> list[Trial]:
@@ -67,7 +68,7 @@ def gather(file: Path) -> Results:
         rows = {trial.key: [_lean(row) for row in store.rows(trial)] for trial in trials}
         workers = sorted({row.worker for each in rows.values() for row in each})
         environments = {worker: store.environment(worker) for worker in workers}
-        tasks = {_prompts(trial): store.task(trial) for trial in trials}
+        records = [(trial, store.task(trial)) for trial in trials]
     if not trials:
         raise LabError(f"{file} holds no trial; fill it with `unmask eval` or `unmask sweep`")
     graded = {key: [row for row in each if row.grade is not None] for key, each in rows.items()}
@@ -94,8 +95,10 @@ def gather(file: Path) -> Results:
         if not len(graded[each.key]) == len(rows[each.key]) == most[_prompts(each)]
     ]
     machines = _machines(environments, (row for each in graded.values() for row in each))
+    origins = {part: file for _, task in records for part, file in task.pop("parts", {}).items()}
+    tasks = {_prompts(trial): task for trial, task in records}
     wordings = tuple(tasks[name] for name in sorted(tasks) if tasks[name])
-    return Results(file.name, tuple(summaries), tuple(incomplete), machines, wordings)
+    return Results(file.name, tuple(summaries), tuple(incomplete), machines, wordings, origins)
 
 
 def _lean(row: StoredExample) -> StoredExample:

@@ -9,9 +9,10 @@ from typing import Any
 
 from unmask.decoding.options import OPTIONS
 from unmask.lab.paper import TASKS
-from unmask.lab.report.rule_parts import FAMILIES, RuleParts, parts_of, sortable
+from unmask.lab.report.rule_parts import FAMILIES, RuleParts, parts_of, rule_of, sortable
 from unmask.lab.summary import Summary
 from unmask.lab.sweep.trial import Trial
+from unmask.rules.registry import show
 
 USUAL = {"eb": "0.1", "threshold": "0.9", "top": "1", "klass": "0.9"}  # the paper's knobs
 POLICIES = {"keep": "EOS kept", "suppress": "EOS suppressed", "last": "EOS last"}
@@ -129,26 +130,24 @@ class TrialPanel:
         return exams_of(self.summaries)
 
     def find(self, rule: str, exam: Exam) -> Summary | None:
-        """The trial of a rule on an exam, or None."""
+        """The trial of a rule on an exam, by the rule's name, or None."""
         for each in self.summaries:
-            if Exam.of(each.trial) == exam and parts_of(each.trial.rule).rule == rule:
+            if Exam.of(each.trial) == exam and rule_of(each).name == rule:
                 return each
         return None
 
     def rules(self) -> list[RuleParts]:
         """The rules of the trials, each once, in the order of a table."""
-        unique = {
-            parts_of(each.trial.rule).rule: parts_of(each.trial.rule) for each in self.summaries
-        }
+        unique = {rule_of(each).name: rule_of(each) for each in self.summaries}
         return sorted(unique.values(), key=lambda parts: parts.order)
 
     def split(self) -> tuple[list[RuleParts], list[RuleParts]]:
         """One rule with the usual knob for each score and lam, and the remaining rules."""
         usual = usual_knobs(self.summaries)
-        main: dict[tuple[str, str, float, str], RuleParts] = {}
+        main: dict[tuple[object, ...], RuleParts] = {}
         rules = self.rules()
         for parts in rules:
-            place = (parts.score, parts.kind, parts.lam, parts.variant)
+            place = (parts.score, parts.kind, parts.lam, parts.variant, parts.version)
             if place not in main or parts.knob == usual[parts.kind]:
                 main[place] = parts
         chosen = list(main.values())
@@ -156,6 +155,27 @@ class TrialPanel:
             sorted(chosen, key=lambda parts: parts.order),
             [parts for parts in rules if parts not in chosen],
         )
+
+
+def unequal(one: Trial, other: Trial) -> list[str]:
+    """What differs between the settings and exams of two trials, in words."""
+    told = []
+    for kind in (TrialSetting, Exam):
+        first, second = kind.of(one), kind.of(other)
+        for each in fields(kind):
+            a, b = getattr(first, each.name), getattr(second, each.name)
+            if a != b:
+                name = "other options" if each.name == "more" else each.name
+                told.append(f"{name} {_shown(name, a)} there, {_shown(name, b)} here")
+    return told
+
+
+def _shown(name: str, value: Any) -> str:
+    if isinstance(value, tuple):
+        return ", ".join(f"{option} {given}" for option, given in value) or "none"
+    if name == "block" and value is None:
+        return "full"
+    return "none" if value in (None, "") else show(value)
 
 
 def usual_knobs(summaries: Sequence[Summary]) -> dict[str, str]:

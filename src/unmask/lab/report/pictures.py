@@ -2,38 +2,40 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 from unmask.lab.figures.panels import Facet, accuracy_bars, accuracy_over_knob
 from unmask.lab.figures.plots import PlotCurve, PlotPoint, accuracy_against_forwards
+from unmask.lab.report.aup_curves import AupCurve
 from unmask.lab.report.blocks import Picture
 from unmask.lab.report.findings import Findings
+from unmask.lab.report.overview import (
+    Plot,
+    curves_in,
+    group_of,
+    in_words,
+    overviews,
+    point_of,
+    points_of,
+    slug,
+    title_of,
+)
 from unmask.lab.report.panels import Exam, TrialPanel, TrialSetting, exams_of, panels, usual_knobs
-from unmask.lab.report.rule_parts import SCORES, RuleParts, parts_of, sortable
-from unmask.lab.report.wording import clean, percent
-from unmask.lab.summary import Summary
-from unmask.rules.registry import kind_named, show
+from unmask.lab.report.rule_parts import SCORES, RuleParts, parts_of, sortable, versioned
+from unmask.lab.report.wording import clean
+from unmask.rules.registry import show
 
 LEAST_LAMS = 3  # the tables show two values of lam better than a plot
 
 
-@dataclass(frozen=True)
-class Plot:
-    """A picture, and the function that draws it into files."""
-
-    picture: Picture
-    draw: Callable[..., None]
-
-
 def plots(findings: Findings) -> list[Plot]:
     """All plots in the order of the report, with unique, numbered names."""
-    drawn = _speeds(findings)
+    drawn = overviews(findings) + _speeds(findings)
     for model in findings.models:
-        every = panels(findings.summaries, model.weights)
+        every = panels(findings.current, model.weights)
         settings = list(dict.fromkeys(panel.setting for panel in every))
         drawn += _lams(findings, model.title, every)
         for setting in settings:
@@ -50,25 +52,32 @@ def _speeds(findings: Findings) -> list[Plot]:
     """Accuracy over forwards: a plot for each task, setting, score and kind of selection."""
     speeds = []
     for contest in findings.contests:
-        groups: dict[tuple[TrialSetting, str, str], list[PlotCurve]] = {}
-        for curve in (each.curve for each in contest.scored if each.speed == "nominal"):
-            parts = parts_of(curve.summaries[0].trial.rule)
-            points = tuple(map(point_of, curve.summaries))
-            drawn = PlotCurve(_lam_label(parts), points, baseline=not parts.lam)
-            groups.setdefault((curve.setting, parts.score, parts.kind), []).append(drawn)
-        model = next(model for model in findings.models if model.weights == contest.weights)
-        for (setting, score, kind), curves in groups.items():
-            title = f"{contest.exam.words(findings.exams)}, {setting.words()}"
-            if len(findings.models) > 1:
-                title = f"{model.title}: {title}"
-            what = f"{score} | {kind}, numbers: {kind_named(kind).arguments[0].name}"
+        groups: dict[tuple[TrialSetting, str, str, str], list[AupCurve]] = {}
+        for curve in curves_in(contest):
+            groups.setdefault(group_of(curve), []).append(curve)
+        for (_, score, kind, knob), members in groups.items():
+            title = title_of(findings, members[0].summaries[0])
+            curves = _labelled(members)
+            what = f"{score} | {kind}, numbers: {knob}"
             caption = f"Accuracy against forward passes, {title} ({what})"
             picture = Picture(
-                f"speed-{_slug(contest.exam.task)}", caption, _in_words(caption, curves)
+                f"speed-{slug(contest.exam.task)}", caption, in_words(caption, curves)
             )
             text = "\n".join(map(clean, (title, what)))
             speeds.append(Plot(picture, partial(accuracy_against_forwards, curves, text)))
     return speeds
+
+
+def _labelled(members: Sequence[AupCurve]) -> list[PlotCurve]:
+    """Curves named by their lam, or by their methods where lam does not tell them apart."""
+    parts = [parts_of(curve.method) for curve in members]
+    labels = [_lam_label(each) for each in parts]
+    if len(set(labels)) < len(labels) or not any(each.lam for each in parts):
+        labels = [curve.name for curve in members]
+    return [
+        PlotCurve(clean(label), points_of(curve), baseline=not each.lam and label != curve.name)
+        for label, curve, each in zip(labels, members, parts, strict=True)
+    ]
 
 
 def _lams(findings: Findings, model: str, every: Sequence[TrialPanel]) -> list[Plot]:
@@ -103,7 +112,7 @@ def _lam_plot(findings: Findings, group: Sequence[TrialPanel], title: str) -> Pl
                 words = f"{exam.words(findings.exams)}{window}"
                 facets.append(Facet(clean(words), tuple(lams), tuple(curves)))
     caption = f"Accuracy over lam, {title}, {group[0].title}"
-    alt = _in_words(caption, [curve for facet in facets for curve in facet.curves])
+    alt = in_words(caption, [curve for facet in facets for curve in facet.curves])
     text, across = clean(f"{title}, {group[0].title}"), len(group) if len(group) > 1 else None
     draw = partial(accuracy_over_knob, facets, text, "lam", across=across)
     return Plot(Picture("lam", caption, alt), draw)
@@ -115,10 +124,10 @@ def _curves(findings: Findings, panel: TrialPanel, exam: Exam) -> list[PlotCurve
     curves: dict[str, dict[float, PlotPoint]] = {}
     papers: dict[str, dict[float, PlotPoint]] = {}
     for parts in panel.rules():
-        each = panel.find(parts.rule, exam)
+        each = panel.find(parts.name, exam)
         if each is None or parts.knob != usual[parts.kind]:
             continue
-        name = f"{parts.score} | {parts.selection}"
+        name = versioned(f"{parts.score} | {parts.selection}", parts.version)
         variants = [parts.variant] if parts.lam else ["", *_variants(panel, parts)]
         for variant in variants:  # the baseline belongs to every variant of swd
             label = f"{name}, {variant}" if variant else name
@@ -145,7 +154,7 @@ def _variants(panel: TrialPanel, baseline: RuleParts) -> list[str]:
 
 def _bars(findings: Findings, members: Sequence[TrialPanel], title: str) -> Plot | None:
     """Accuracy of each selection: a panel for each task, a group of bars for each selection."""
-    rules = [r for panel in members for r in panel.split()[0] if not r.problem]
+    rules = [r for panel in members for r in panel.split()[0]]
     if not rules:
         return None
     counts = Counter(_plain_score(parts) for parts in rules)
@@ -159,10 +168,11 @@ def _bars(findings: Findings, members: Sequence[TrialPanel], title: str) -> Plot
     for exam in exams_of(each for panel in members for each in panel.summaries):
         curves: dict[str, list[PlotPoint]] = {}
         for parts in sorted(chosen, key=lambda parts: (parts.lam, parts.variant)):
-            each = next((e for panel in members if (e := panel.find(parts.rule, exam))), None)
+            each = next((e for panel in members if (e := panel.find(parts.name, exam))), None)
             if each is not None:
                 point = point_of(each, knobs[_group(parts)])
-                curves.setdefault(_lam_label(parts), []).append(point)
+                label = versioned(_lam_label(parts), parts.version)
+                curves.setdefault(label, []).append(point)
         drawn = [
             PlotCurve(label, tuple(points), baseline=label == "lam 0")
             for label, points in curves.items()
@@ -171,7 +181,7 @@ def _bars(findings: Findings, members: Sequence[TrialPanel], title: str) -> Plot
         axis = tuple(knob for knob in knobs.values() if knob in present)
         facets.append(Facet(clean(exam.words(findings.exams)), axis, tuple(drawn)))
     caption = f"Accuracy by selection, {title}, {score}"
-    alt = _in_words(caption, [curve for facet in facets for curve in facet.curves])
+    alt = in_words(caption, [curve for facet in facets for curve in facet.curves])
     draw = partial(accuracy_bars, facets, clean(f"{title}, {score}"), "selection")
     return Plot(Picture("selections", caption, alt), draw)
 
@@ -195,24 +205,5 @@ def _knobs(rules: Sequence[RuleParts], group: str) -> str:
     return f"{group}\n{' / '.join(sorted(knobs, key=sortable))}".rstrip()
 
 
-def point_of(each: Summary, label: str | None = None) -> PlotPoint:
-    """A trial as a point of a curve (default label: the knob of its rule)."""
-    knob = parts_of(each.trial.rule).knob if label is None else label
-    return PlotPoint(knob, each.mean("nfe"), each.accuracy(), *each.interval())
-
-
 def _lam_label(parts: RuleParts) -> str:
     return f"lam {show(parts.lam)}" + (f", {parts.variant}" if parts.variant else "")
-
-
-def _in_words(caption: str, curves: Sequence[PlotCurve]) -> str:
-    """A text for readers who cannot see the picture."""
-    ranges = []
-    for curve in curves:
-        values = [point.accuracy for point in curve.points]
-        ranges.append(f"{curve.label}: {percent(min(values))} to {percent(max(values))}%")
-    return f"{caption}. {'; '.join(ranges)}. The tables have every figure.".replace("\n", " ")
-
-
-def _slug(text: str) -> str:
-    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:40] or "task"

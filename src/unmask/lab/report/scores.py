@@ -11,10 +11,10 @@ from unmask.lab.report.about import whose
 from unmask.lab.report.averages import Average, average_columns, average_of, in_tables
 from unmask.lab.report.blocks import Block, Column, Notes, ReportTable, Section, TableCell, Text
 from unmask.lab.report.findings import Findings, ReportedModel
-from unmask.lab.report.pairs import EOS_POLICIES, TrialPair
+from unmask.lab.report.pairs import EOS_POLICIES, LAM_0, NO_RIVAL, TrialPair
 from unmask.lab.report.panels import Exam, TrialPanel, panels
 from unmask.lab.report.paper_columns import SIZES, readings, why_not_the_papers
-from unmask.lab.report.rule_parts import RuleParts, parts_of
+from unmask.lab.report.rule_parts import RuleParts, rule_of
 from unmask.lab.report.wording import NONE, number, p_value, percent, points, points_span, span
 from unmask.lab.summary import Summary
 
@@ -56,7 +56,7 @@ def scores(findings: Findings) -> Section:
     """All tables of accuracies."""
     sections: list[Block] = []
     for model in findings.models:
-        every = panels(findings.summaries, model.weights)
+        every = panels(findings.current, model.weights)
         settings = list(dict.fromkeys(panel.setting for panel in every))
         for setting, group in groupby(every, key=lambda panel: panel.setting):
             title = f"{model.title}: {setting.words(settings)}"
@@ -77,7 +77,7 @@ def _section(
         missing = [MISSING[eos] for eos, trials in policies.items() if not trials]
         if missing:
             blocks.append(Text(ALONE.format(" or ".join(missing))))
-    versus = "vs lam 0" if findings.comparisons.baseline is None else "vs baseline"
+    versus = "vs lam 0" if findings.comparisons.about_swd else "vs baseline"
     words = TableWords(findings.exams, versus, findings.comparisons.stars)
     for panel in group:
         main, swept = panel.split()
@@ -123,18 +123,18 @@ def _lines(
     """A line for each rule, then each baseline once more under every other EOS policy."""
     kept = []
     for parts in rules:
-        trials = {exam: panel.find(parts.rule, exam) for exam in panel.exams}
+        trials = {exam: panel.find(parts.name, exam) for exam in panel.exams}
         entries = {exam: _entry(findings, each) for exam, each in trials.items() if each}
-        kept.append(RuleLine(parts.rule, "", entries, _average(findings, entries)))
+        kept.append(RuleLine(parts.name, "", entries, _average(findings, entries)))
     others = []
     for eos, repeated in policies.items():
         for line in kept:
             entries = {
                 Exam.of(each.trial): _beside_kept(findings, each)
                 for each in repeated
-                if parts_of(each.trial.rule).rule == line.rule
+                if rule_of(each).name == line.rule
                 and Exam.of(each.trial) in line.entries
-                and not parts_of(line.rule).lam
+                and not rule_of(each).lam
             }
             if entries:
                 remark = f"{EOS_POLICIES[eos]}, compared with EOS kept"
@@ -148,11 +148,12 @@ def _average(findings: Findings, entries: dict[Exam, TaskEntry]) -> Average | No
 
 def _entry(findings: Findings, summary: Summary) -> TaskEntry:
     compared, key = findings.comparisons, summary.trial.key
+    refusal = compared.refused.get(key, "")
     return TaskEntry(
         summary,
         findings.paper(summary.trial),
         compared.made.get(key),
-        compared.refused.get(key, ""),
+        "" if refusal == NO_RIVAL else refusal,
         names_baseline=compared.baseline is None,
     )
 
@@ -230,8 +231,9 @@ def _difference(entry: TaskEntry, most: int, notes: Notes) -> TableCell:
     if entry.pair is None:
         return TableCell("")
     mark = ""
-    if entry.names_baseline and entry.pair.other_knob:
-        mark = " " + notes.mark(f"Compared with {entry.pair.first.trial.rule}, run at lam 0.")
+    if entry.names_baseline and entry.pair.against != LAM_0:
+        pair = entry.pair
+        mark = " " + notes.mark(f"Compared with {rule_of(pair.first).name}, {pair.against}.")
     return difference(entry.pair, mark)
 
 

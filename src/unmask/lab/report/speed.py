@@ -29,7 +29,7 @@ def speed(findings: Findings) -> Section:
     """An AUP table for each model and task with a swept knob."""
     title = "Accuracy under parallelism"
     if not findings.contests:
-        reason = "No knob of a selection was swept. AUP needs trials that differ only in the knob."
+        reason = "No knob but lam was swept. AUP needs trials that differ only in one knob."
         return Section(title, (Text(reason),))
     blocks: list[Block] = [Text(MEANING), Text(PLAIN)]
     for contest in findings.contests:
@@ -44,10 +44,10 @@ def _table(findings: Findings, contest: Contest) -> ReportTable:
     others = findings.settings[contest.weights]
     by_curve: dict[tuple[TrialSetting, str], list[Scored]] = {}
     for scored in contest.scored:
-        by_curve.setdefault((scored.curve.setting, scored.curve.method), []).append(scored)
+        by_curve.setdefault((scored.curve.setting, scored.curve.name), []).append(scored)
     rows = tuple(
         (
-            TableCell(method, setting.words(others)),
+            TableCell(method, f"{setting.words(others)}, knob {members[0].curve.knob}"),
             *(cell for each in members for cell in _cells(each)),
         )
         for (setting, method), members in by_curve.items()
@@ -61,12 +61,12 @@ def _table(findings: Findings, contest: Contest) -> ReportTable:
     best = contest.scored[0].best_from
     model = findings.model_of(best.trial).title
     return ReportTable(
-        f"{model}: {contest.exam.words(findings.exams)}",
+        f"{model}: {contest.exam.words(findings.exams)}, n {best.count}",
         (Column("method", left=True), *heads),
         rows,
         (
-            f"y_max {number(100 * best.accuracy())} is the accuracy of {best.trial.rule}, "
-            f"{findings.where(best.trial)}.",
+            f"y_max {number(100 * best.accuracy())} is the accuracy of "
+            f"{findings.name(best.trial)}, {findings.where(best.trial)}.",
         ),
     )
 

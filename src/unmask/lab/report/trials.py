@@ -8,7 +8,7 @@ from unmask.lab.paper import LLADA, efficiency
 from unmask.lab.report.blocks import Block, ReportTable, Section, TableCell, Text, cells, columns
 from unmask.lab.report.findings import Findings, ReportedModel
 from unmask.lab.report.panels import Exam, TrialSetting
-from unmask.lab.report.rule_parts import parts_of
+from unmask.lab.report.rule_parts import rule_of
 from unmask.lab.report.wording import gigabytes, number, percent, seconds, share, span
 from unmask.lab.summary import Summary
 
@@ -48,7 +48,7 @@ def costs(findings: Findings) -> Section:
             for each in (each for each in members if each.trial.timing == timing):
                 machine = (TableCell(findings.results.machines_of(each)),) if several else ()
                 where = findings.where(replace(each.trial, timing=""))  # the caption says it
-                rows.append((TableCell(each.trial.rule, where), *_costs(each), *machine))
+                rows.append((TableCell(findings.name(each.trial), where), *_costs(each), *machine))
             caption = _caption(findings, model, exam) + (f", timed: {timing}" if timing else "")
             notes = () if timing else (UNTIMED,)
             tables.append(ReportTable(caption, columns(*names), tuple(rows), notes))
@@ -72,7 +72,7 @@ def _groups(findings: Findings) -> list[tuple[ReportedModel, Exam, list[Summary]
 
 
 def _order(summary: Summary) -> tuple[object, ...]:
-    return (TrialSetting.of(summary.trial).order, parts_of(summary.trial.rule).order)
+    return (TrialSetting.of(summary.trial).order, rule_of(summary).order)
 
 
 def _caption(findings: Findings, model: ReportedModel, exam: Exam) -> str:
@@ -80,7 +80,7 @@ def _caption(findings: Findings, model: ReportedModel, exam: Exam) -> str:
 
 
 def _head(summary: Summary, findings: Findings) -> TableCell:
-    return TableCell(summary.trial.rule, findings.where(summary.trial))
+    return TableCell(findings.name(summary.trial), findings.where(summary.trial))
 
 
 def _timed_first(timing: str) -> tuple[bool, str]:

@@ -15,23 +15,29 @@ from unmask.lab.report.blocks import (
     columns,
 )
 from unmask.lab.report.findings import Findings
-from unmask.lab.report.pairs import TrialPair
+from unmask.lab.report.pairs import LAM_0, TrialPair
 from unmask.lab.report.panels import Exam
+from unmask.lab.report.rule_parts import rule_of
 from unmask.lab.report.wording import counted, p_value, percent, points, points_span
 from unmask.lab.stats import LEVEL
 
+CHOSEN = (
+    "A rule that has no partner with or without SWD is compared with the best rule of its setting. "
+    "That rule was chosen by its accuracy on the same examples, so a part of its lead is chance. "
+    "`unmask report --baseline RULE` compares with another one."
+)
 CAPTIONS: dict[Tone, str] = {"gain": "Gains, largest first", "loss": "Losses, largest first"}
 
 
 def verdicts(findings: Findings) -> Section:
     """The gains, the losses, and how many of them chance explains."""
     compared = findings.comparisons
-    who = "SWD" if compared.baseline is None else "another rule"
+    who = "SWD" if compared.about_swd else "another rule"
     title = f"Where {who} helps and where it loses"
     if not compared.made:
         reason = Text(f"Nothing could be compared with {compared.against}.")
         return Section(title, (reason, *_refused(findings)))
-    blocks: list[Block] = [Text(_chance(findings))]
+    blocks: list[Block] = [*_references(findings), Text(_chance(findings))]
     tones: tuple[tuple[Tone, str], ...] = (("gain", "helps"), ("loss", "loses"))
     for tone, verb in tones:
         pairs = compared.toned(tone)
@@ -47,13 +53,28 @@ def summary_of(findings: Findings) -> str:
     compared = findings.comparisons
     counts = Counter(pair.tone for pair in compared.made.values())
     others = sum(pair.other_knob for pair in compared.made.values())
+    left = len(compared.refused)
     tau = f" ({others} of them at another tau)" if others and compared.baseline is None else ""
     return (
         f"{counted(len(compared.made), 'comparison')} with {compared.against}{tau}, in the same "
         f"setting and over the same examples: accuracy is higher in {counts['gain']}, lower in "
         f"{counts['loss']}, and undecided in {counts['']}. It is decided where "
-        f"{compared.stars}."
+        f"{compared.stars}." + (f" {counted(left, 'trial')} could not be compared." if left else "")
     )
+
+
+def _references(findings: Findings) -> list[Block]:
+    """Which rule stands for the others of a setting where the question is not SWD."""
+    compared = findings.comparisons
+    told = dict.fromkeys(
+        f"{_place(findings, pair)}: rules are compared with {rule_of(pair.first).name}, "
+        f"{pair.against} in the same setting."
+        for pair in compared.made.values()
+        if pair.with_best
+    )
+    if not told:
+        return []
+    return [Text(CHOSEN), Items(tuple(told))]
 
 
 def _chance(findings: Findings) -> str:
@@ -72,7 +93,8 @@ def _chance(findings: Findings) -> str:
 def _table(findings: Findings, pairs: list[TrialPair], caption: str) -> ReportTable:
     rows = tuple(
         (
-            TableCell(pair.second.trial.rule, _where(findings, pair)),
+            TableCell(rule_of(pair.second).name, _where(findings, pair)),
+            TableCell(str(pair.second.count)),
             TableCell(f"{points(pair.acc.difference)}*", points_span(pair.acc.interval), pair.tone),
             TableCell(f"{percent(pair.first.accuracy())} → {percent(pair.second.accuracy())}"),
             TableCell(p_value(pair.acc.p), f"Holm {p_value(pair.holm)[2:]}"),
@@ -81,18 +103,20 @@ def _table(findings: Findings, pairs: list[TrialPair], caption: str) -> ReportTa
         )
         for pair in pairs
     )
-    names = ("rule", "difference", "acc %", "McNemar", "gained : lost", "NFE")
+    names = ("rule", "n", "difference", "acc %", "McNemar", "gained : lost", "NFE")
     return ReportTable(caption, columns(*names), rows)
 
 
 def _where(findings: Findings, pair: TrialPair) -> str:
     """Task and setting, and the baseline if it is not the same rule at lam 0."""
+    named = pair.against != LAM_0
+    return _place(findings, pair) + (f", against {rule_of(pair.first).name}" if named else "")
+
+
+def _place(findings: Findings, pair: TrialPair) -> str:
     trial = pair.second.trial
     text = f"{Exam.of(trial).words(findings.exams)}, {findings.where(trial)}"
-    text = findings.whose(trial) + text
-    if pair.other_knob or findings.comparisons.baseline is not None:
-        text += f", against {pair.first.trial.rule}"
-    return text
+    return findings.whose(trial) + text
 
 
 def _refused(findings: Findings) -> tuple[Block, ...]:
@@ -104,5 +128,5 @@ def _refused(findings: Findings) -> tuple[Block, ...]:
     for key, reason in findings.comparisons.refused.items():
         trial = trials[key]
         place = f"{findings.whose(trial)}{trial.task}"
-        items.append(f"{place}: {trial.rule}, {findings.where(trial)}: {reason}")
+        items.append(f"{place}: {findings.name(trial)}, {findings.where(trial)}: {reason}")
     return (Section("Not compared", (Items(tuple(items)),)),)

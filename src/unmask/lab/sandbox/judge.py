@@ -144,7 +144,8 @@ class Conversation:
         if isinstance(value, Reference):
             return value._handle
         kind = type(value).__name__
-        raise self.broken("unsupported", f"the tests pass a {kind}, which cannot cross")
+        detail = f"the tests pass a {kind}, which cannot be sent to the candidate"
+        raise self.broken("unsupported", detail)
 
     def resolve(self, tag: str, body: Any) -> Reference:
         if tag != "object" or not isinstance(body, int):
@@ -162,7 +163,7 @@ def judge(conversation: Conversation, code: str, tests: str, names: list[str]) -
     try:
         program = compile(tests, TESTS, "exec", dont_inherit=True)
     except (SyntaxError, ValueError) as error:
-        return "unsupported", f"the tests are no Python: {error}"
+        return "unsupported", f"the tests are not valid Python: {error}"
     try:
         conversation.define(code, names)
         scope: dict[str, Any] = {"__name__": "tests"}
@@ -231,7 +232,7 @@ def _place(traceback: TracebackType | None, tests: str) -> str:
 def _exception(name: str, arguments: list[Any]) -> BaseException:
     kind = getattr(builtins, name)
     if not (isinstance(kind, type) and issubclass(kind, BaseException)):
-        raise TypeError(f"{name!r} is no exception")
+        raise TypeError(f"{name!r} is not an exception")
     try:
         return kind(*arguments)
     except TypeError:  # such as an ExceptionGroup, whose parts cannot cross

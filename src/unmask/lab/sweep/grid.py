@@ -13,6 +13,7 @@ from typing import Any
 from unmask.decoding.options import OPTIONS, DecodingOptions, Option
 from unmask.embedded import NAME
 from unmask.errors import LabError, RequestError, UnknownName
+from unmask.rules.registry import kind_of, knobs_of, notation, show
 from unmask.rules.rule import Rule
 from unmask.rules.stability import Stability
 
@@ -55,12 +56,36 @@ class Sweep:
 
 
 def spelled_out(text: str) -> list[str]:
-    """All rules of a text with braces; swd(0) changes nothing, so it is left out."""
+    """All rules of a text with braces; swd(0) changes nothing, so it is left out.
+
+    A recipe that has a block or a length of its own stays a name, which `resolve` knows.
+    """
+    if DecodingOptions(rule=text).defaults != DecodingOptions():
+        return [text.strip()]
     rules = []
     for rule in Rule.expand(text):
-        parts = [part for part in rule.parts if not (isinstance(part, Stability) and part.lam == 0)]
-        rules.append(str(Rule.of(parts)))
+        idle = [each for each in rule.modulators if isinstance(each, Stability) and not each.lam]
+        rules.append(str(rule.without(idle[0]) if idle else rule))
     return rules
+
+
+def along_knob(text: str) -> str:
+    """A rule with the values to try of its selection's first knob in braces, if it declares any.
+
+    The other knobs stay as they are.
+    """
+    rule = Rule.parse(text)
+    kind, knobs = kind_of(rule.select), knobs_of(rule.select)
+    if not kind.grid.startswith("{"):
+        return str(rule)
+    values = kind.grid[: kind.grid.index("}") + 1]
+    others = [
+        f"{argument.name}={show(knobs[argument.name])}"
+        for argument in kind.arguments[1:]
+        if knobs[argument.name] != argument.default
+    ]
+    selection = f"{kind.name}({', '.join([values, *others])})"
+    return " | ".join(selection if part is rule.select else notation(part) for part in rule.parts)
 
 
 def read_sweep(name: str, changes: Mapping[str, Any]) -> Sweep:
@@ -140,5 +165,5 @@ def _toml(text: str, file: str) -> dict[str, Any]:
     try:
         table: dict[str, Any] = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # also numbers and lists beyond Python's limits
-        raise LabError(f"{file} is no TOML: {error}") from None
+        raise LabError(f"{file} is not valid TOML: {error}") from None
     return table

@@ -8,15 +8,16 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from unmask.decoding.options import LOADING
+from unmask.decoding.options import LOADING, DecodingOptions
 from unmask.decoding.request import Request, prompt_request
+from unmask.decoding.resolve import Resolved
 from unmask.errors import LabError
 from unmask.lab.benchmarks import Benchmark, Example, Preset, benchmark
 from unmask.lab.sweep.grid import Setting
 from unmask.lab.sweep.store import AskedExample
 from unmask.lab.sweep.trial import Trial
 from unmask.models.fingerprint import sha_of
-from unmask.rules.plugins import sources_of
+from unmask.rules.fingerprint import origins_of, sources_of
 from unmask.text.session import Session
 
 Wanted = dict[Setting, tuple[str, ...]]  # the names of the examples of every setting
@@ -37,6 +38,12 @@ class Work:
     def by_name(self) -> dict[str, Example]:
         """Examples as the store names them."""
         return {str(example.id): example for example in self.examples}
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """The task and preset for the store, and the files of the rule's own parts."""
+        origins = origins_of(self.trial.settings.rule)
+        return self.bench.record(self.preset.name) | ({"parts": origins} if origins else {})
 
     def only(self, names: Iterable[str]) -> Work:
         """The same trial on the examples of these names."""
@@ -92,7 +99,7 @@ def plan(settings: Iterable[Setting], data: Path | None, timing: str = "") -> li
         work = work_of(setting, sessions.of(setting), examples[setting.task], timing)
         works.setdefault(work.trial.key, work)
     if not works:
-        raise LabError("the sweep holds no setting")
+        raise LabError("the sweep has no settings")
     for work in works.values():
         work.request(work.asks[0])  # wrong settings fail here, before anything is loaded
     return list(works.values())
@@ -122,7 +129,7 @@ class Sessions:
 
 
 def wanted_of(works: Iterable[Work]) -> Wanted:
-    """What another process has to be told to plan the same."""
+    """What another process needs in order to plan the same."""
     return {work.setting: tuple(work.by_name) for work in works}
 
 
@@ -135,40 +142,64 @@ def work_of(setting: Setting, session: Session, examples: list[Example], timing:
     """One trial; the task's preset fills in what was left open."""
     if setting.timed and not timing:
         raise LabError("a timed setting needs the conditions of its run; see timing_of")
+    bench, preset = benchmark(setting.task), preset_of(setting, _family(session))
+    _check_length(setting.options, session, preset)
+    resolved = session.resolve(setting.options, defaults=preset.decoding.options)
+    trial = trial_of(
+        setting, preset, resolved, session.weights, session.dtype, timing if setting.timed else ""
+    )
+    return Work(setting, trial, session, bench, preset, tuple(examples[: setting.limit]))
+
+
+def preset_of(setting: Setting, family: str = "") -> Preset:
+    """The preset that was asked for, else the paper's, else the first of the task."""
     bench = benchmark(setting.task)
     name = setting.preset or ("paper" if "paper" in bench.presets else next(iter(bench.presets)))
-    preset = bench.preset(name, _family(session))
-    options = setting.options
-    resolved = session.resolve(options, defaults=preset.decoding.options)
-    settings = resolved.settings
-    trial = Trial(
+    return bench.preset(name, family)
+
+
+def trial_of(
+    setting: Setting,
+    preset: Preset,
+    resolved: Resolved,
+    weights: str,
+    dtype: str = "stored",
+    timing: str = "",
+) -> Trial:
+    """The trial of a setting, with the fingerprint of its weights."""
+    options, bench = setting.options, benchmark(setting.task)
+    decoding = resolved.record()
+    decoding["rule"] = str(resolved.settings.rule)
+    decoding["tempered"] = decoding["tempered"] or None  # keys leave out what is not set
+    return Trial(
         model=setting.model,
-        weights=session.weights,
+        weights=weights,
         task=bench.name,
         version=bench.version,
         preset=preset.name,
-        rule=str(options.rule),
-        length=resolved.length,
-        block=resolved.block,
-        eos=settings.eos,
-        steps=settings.steps,
-        history=settings.history,
-        temperature=settings.sampling.temperature,
-        top_p=settings.sampling.top_p,
-        top_k=settings.sampling.top_k,
-        tempered=settings.sampling.tempered or None,
-        seed=resolved.seed,
+        **decoding,
         cache=options.cache or "none",
         guidance=options.guidance,
-        dtype=session.dtype,
+        dtype=dtype,
         mask_id=options.mask_id,
         family=options.family,
         sub_block=options.sub_block,
         template_args=options.template_args,
-        parts=sources_of(settings.rule),
-        timing=timing if setting.timed else "",
+        parts=sources_of(resolved.settings.rule),
+        timing=timing,
     )
-    return Work(setting, trial, session, bench, preset, tuple(examples[: setting.limit]))
+
+
+def _check_length(options: DecodingOptions, session: Session, preset: Preset) -> None:
+    """Raise if the length of a recipe is more than the model has positions for."""
+    length, context = options.defaults.length, session.context
+    if options.length is not None or not isinstance(length, int) or context is None:
+        return
+    if length >= context:
+        raise LabError(
+            f"the recipe {options.rule} writes {length} tokens, and {session.name} has {context} "
+            f"positions for prompt and answer; give a length, such as {preset.decoding.length}"
+        )
 
 
 def _family(session: Session) -> str:

@@ -50,7 +50,7 @@ def run(
     """
     with Store(options.store) as store:
         for work in works:
-            store.add(work.trial, work.bench.record(work.preset.name))
+            store.add(work.trial, work.record)
             progress.begin(work, len(work.asks) - len(store.missing(work.trial, work.asks)))
         if any(store.missing(work.trial, work.asks) for work in works):
             if options.cluster is not None:

@@ -66,6 +66,10 @@ class Store:
 
     def __init__(self, file: str | os.PathLike[str], *, create: bool = True) -> None:
         self.file = file = Path(file)
+        if file.is_dir():
+            raise LabError(
+                f"{file} is a folder; a store is a file, such as {file / 'store.sqlite'}"
+            )
         if not create and not file.is_file():
             raise LabError(f"{file} does not exist; `unmask eval` and `unmask sweep` make one")
         try:

@@ -27,6 +27,7 @@ HEADS = {
     "window": "block",
     "eos": "EOS",
     "also": "also",
+    "n": "n",
     "acc": "acc % [95%]",
     "compat": "compat",
     "nfe": "NFE",
@@ -37,7 +38,8 @@ HEADS = {
 }
 LEAST = 20  # columns for a rule; if fewer are left, rules stand on lines of their own
 VARIED = ("length", "preset", "version", "dtype", "cache", "steps", "temperature", "top_p", "top_k",
-          "seed", "decoding", "parts", "timing")  # fmt: skip
+          "seed", "history", "tempered", "guidance", "mask_id", "longest", "decoding",
+          "timing")  # fmt: skip
 # columns that are aligned left, and the spaces behind them
 WORDS = {"task": 2, "rule": 2, "window": 1, "eos": 1, "also": 1}
 
@@ -111,6 +113,7 @@ def _row(summary: Summary, trials: Sequence[Trial]) -> dict[str, str]:
     acc = percent(summary.accuracy())
     model, decision = (_short(summary.mean(f"seconds_{name}")) for name in ("model", "decision"))
     return _bare(summary.trial, trials) | {
+        "n": str(summary.count),
         "acc": f"{acc} {span(summary.interval()).replace(', ', ',')}",
         "compat": "" if compat == acc else compat,
         "nfe": number(summary.mean("nfe")),

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
 
+from unmask.decoding.lengths import Growth
 from unmask.decoding.options import OPTIONS, DecodingOptions
 from unmask.decoding.request import Settings
 from unmask.decoding.sampling import Sampling
@@ -65,13 +66,16 @@ class Trial(DecodingOptions):
     def settings(self) -> Settings:
         """As the loop takes them."""
         sampling = Sampling(self.temperature, self.top_p, self.top_k, bool(self.tempered))
+        growth = None if self.longest is None else Growth.upto(self.longest)
         return Settings(
             self.parsed_rule,
             self.sub_block or self.block,
             self.eos,
             sampling,
             self.steps,
-            history=self.history,
+            False,
+            self.history,
+            growth,
         )
 
     @property

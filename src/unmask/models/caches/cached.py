@@ -71,7 +71,8 @@ class Cached:
                 raise UnknownName("cache", policy, POLICIES)
             policy = POLICIES[policy]()
         check_cache(model.spec, policy)
-        self.model, self.spec, self.device = model, model.spec, model.device
+        self.model, self.device = model, model.device
+        self.spec = replace(model.spec, shadows=False)
         self.policy = policy
         self._keys: tuple[int, ...] = ()
         self._store = KeyValueStore()

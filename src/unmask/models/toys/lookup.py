@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -26,7 +27,7 @@ class LookupDenoiser:
         self.everywhere = everywhere  # [V, V]
         self.near = near.clone()  # [2R + 1, V, V]
         self.near[len(near) // 2] = 0.0  # a token does not change the logits of its own position
-        self.spec = spec
+        self.spec = replace(spec, shadows=not shift)
         self.shift = shift
         self.device = place.device
 
@@ -52,7 +53,8 @@ class LookupDenoiser:
         span = len(self.near)
         around = pad(tokens, (span // 2, span // 2), value=self.spec.mask_id).unfold(1, span, 1)
         near = self.near[torch.arange(span, device=self.device), around]  # [B, L, 2R + 1, V]
-        return Hidden(logits + near.sum(2))
+        logits = logits + near.sum(2)  # no position sees its own token: it is its own shadow
+        return Hidden(logits, shadow=Hidden(logits) if canvas.shadow else None)
 
     def head(self, hidden: Hidden, rows: Tensor, positions: Tensor) -> Tensor:
         return cells(hidden.states, rows, positions, self.shift)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 from torch import Tensor
 
@@ -23,7 +25,8 @@ class Guided:
 
     def __init__(self, model: Denoiser, scale: float) -> None:
         check_scale(scale)
-        self.model, self.spec, self.device = model, model.spec, model.device
+        self.model, self.device = model, model.device
+        self.spec = replace(model.spec, shadows=False)
         self.scale = scale
 
     def trunk(self, canvas: Canvas) -> Hidden:

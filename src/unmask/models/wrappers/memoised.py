@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 from torch import Tensor
 
@@ -26,7 +28,8 @@ class Memoised:
     def __init__(self, model: Pretrained) -> None:
         if model.spec.block is not None:
             raise ModelError(f"{model.spec.name} attends in blocks; use its block cache instead")
-        self.model, self.spec, self.device = model, model.spec, model.device
+        self.model, self.device = model, model.device
+        self.spec = replace(model.spec, shadows=False)
         self.asked = self.computed = 0  # rows
         self.forget()
 

@@ -31,7 +31,8 @@ class Noisy:
             tokens[:length]
             for tokens, length in zip(canvas.tokens.tolist(), canvas.lengths.tolist(), strict=True)
         ]
-        return Hidden((hidden, rows), fresh=hidden.fresh)
+        shadow = None if hidden.shadow is None else Hidden((hidden.shadow, rows))
+        return Hidden((hidden, rows), fresh=hidden.fresh, shadow=shadow)
 
     def head(self, hidden: Hidden, rows: Tensor, positions: Tensor) -> Tensor:
         inner, contexts = hidden.states

@@ -28,6 +28,9 @@ async function greet() {
     byId("recipes").replaceChildren(
       ...Object.entries(unmask.recipes).map(([name, rule]) => element("option", { value: name }, rule)), // a name keeps its block
     );
+    const eos = byId("eos").value || unmask.eos;
+    byId("eos").replaceChildren(...unmask.eos_policies.map((name) => element("option", {}, name)));
+    byId("eos").value = eos;
     if (!byId("rule-a").value) byId("rule-a").value = unmask.rule_without_swd ?? unmask.rule;
     if (!byId("rule-b").value && unmask.rule_without_swd) byId("rule-b").value = unmask.rule;
     if (!unmask.chat) choose("raw", "chat");
@@ -61,7 +64,7 @@ function requestBody() {
     ...(kind === "chat" ? { messages: [{ role: "user", content: text }] } : { prompt: text }),
     ...(kind === "infill" ? { infill: true } : { length: number("length") }),
     block: block === "" ? undefined : block === "full" ? "full" : Number(block),
-    eos: byId("eos").value,
+    eos: byId("eos").value || undefined,
     temperature: number("temperature"),
     seed: number("seed"),
   };

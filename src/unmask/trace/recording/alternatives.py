@@ -11,7 +11,7 @@ from torch import Tensor
 from unmask.kernels.common import chunks, working_dtype
 from unmask.kernels.reference import row_sum
 from unmask.models.denoiser import ship
-from unmask.rules.view import KL
+from unmask.rules.view import BOTH_KL, Divergence
 from unmask.trace.recording.stack import Glimpse, Stack
 
 MOST = 5  # tokens per position
@@ -48,7 +48,7 @@ class Cells:
 
 
 def outlook(
-    cells: Cells, before: Cells | None, kl: KL | None
+    cells: Cells, before: Cells | None, kl: Divergence | None
 ) -> tuple[Tensor, Tensor, Tensor | None]:
     """The likeliest tokens of each cell and their log-probabilities, on the host: [N, k] each.
 
@@ -83,8 +83,9 @@ def _earlier(cells: Cells, before: Cells | None, slot: Tensor) -> Tensor:
     return torch.where((slot < held)[:, None], before.values[slot.clamp(0, held - 1)], inside)
 
 
-def _moved(now: Tensor, earlier: Tensor, slot: Tensor, kl: KL) -> Tensor:
+def _moved(now: Tensor, earlier: Tensor, slot: Tensor, kl: Divergence) -> Tensor:
     """KL between two steps, NaN where slot is -1: [n]."""
+    assert kl in BOTH_KL, "a rule that reads another divergence computes it"
     then = _log_softmax(earlier)
     first, second = (then, now) if kl == "prev_cur" else (now, then)
     gap = torch.where(first > -torch.inf, first - second, 0.0)  # 0 log 0 = 0

@@ -10,6 +10,7 @@ import numpy as np
 
 from unmask.decoding.options import MOST
 from unmask.models.denoiser import ModelSpec
+from unmask.rules.view import FIELDS
 from unmask.trace.recording.codec import Array
 
 VOCABULARY = 1 << 24  # token ids have 24 bits
@@ -53,7 +54,11 @@ def header_spec(header: dict[str, Any]) -> ModelSpec:
         require(tail and wanted > 0, "the canvas does not end with an answer")
     _check_model(header["model"])
     _check_settings(header["settings"])
-    require(header["kl"] in ("prev_cur", "cur_prev"), "the direction of the KL is unknown")
+    parts = header.get("parts", {})
+    require(
+        all(isinstance(each, str) for each in parts.values()), "the origin of a part is no text"
+    )
+    require(header["kl"] in FIELDS, "the divergence between two steps is unknown")
     return ModelSpec(**{**known, "stop_ids": stops})
 
 
@@ -79,7 +84,7 @@ def _check_model(model: dict[str, Any]) -> None:
             whole(value, f"{name} of the model", numbers[name])
         elif name == "guidance" and value is not None:
             require(isinstance(value, int | float), "the guidance of the model is not a number")
-        elif name in ("path", "device", "dtype", "cache"):
+        elif name in ("path", "device", "dtype", "cache", "kernel"):
             right = isinstance(value, str) or (name == "dtype" and value is None)
             require(right and "\0" not in str(value), f"{name} of the model is not a text")
 
@@ -118,14 +123,14 @@ class CanvasMasks:
     masked: Array  # [L] bool
     given: Array  # [L] bool: not a mask before the first step
     size: int  # of the vocabulary
-    fills: bool  # whether the EOS policy writes tokens
+    fills: bool  # whether the EOS policy, or the rule outside its selection, writes tokens
 
     @classmethod
     def of(cls, header: dict[str, Any], spec: ModelSpec) -> CanvasMasks:
         """The canvas before the first step."""
         masked = np.array(header["canvas"], dtype=np.int64) == spec.mask_id
-        fills = header["settings"]["eos"] in ("stop", "block", "fill")
-        return cls(masked, ~masked, spec.vocab_size, fills)
+        fills = header["settings"]["eos"] in ("stop", "block", "fill") or header.get("rewrites")
+        return cls(masked, ~masked, spec.vocab_size, bool(fills))
 
     def window(self, record: dict[str, Any]) -> tuple[int, int]:
         """The window of a step, inside the canvas."""
@@ -160,7 +165,8 @@ class CanvasMasks:
         """Take one step: candidates are masks, only candidates are committed."""
         require(bool(self.masked[candidates].all()), "a candidate is not a mask")
         places = list(committed)
-        require(bool(np.isin(places, candidates).all()), "what was committed is no candidate")
+        known = bool(np.isin(places, candidates).all())
+        require(known, "a committed position is not a candidate")
         self.masked[places] = False
         self.masked[list(revoked)] = True
         self.masked[list(filled)] = False
@@ -183,5 +189,5 @@ def gauge_of(record: dict[str, Any]) -> dict[str, float | None]:
     """The numbers of the selection."""
     gauge: dict[str, float | None] = record.get("gauge", {})
     numbers = all(value is None or isinstance(value, int | float) for value in gauge.values())
-    require(numbers and len(gauge) <= 64, "the gauge holds no numbers")
+    require(numbers and len(gauge) <= 64, "the gauge holds a value that is not a number")
     return gauge

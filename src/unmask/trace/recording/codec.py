@@ -31,7 +31,7 @@ def raw_columns(kind: str, columns: Array) -> Array:
     """Columns of one type as little-endian bytes: [C, N] -> uint8 [C, N, width]."""
     width = _WIDTH[kind]
     whole = np.ascontiguousarray(columns, dtype="<u4" if kind == "u24" else f"<{kind[0]}{width}")
-    return whole.view(np.uint8).reshape(*columns.shape, -1)[..., :width]
+    return whole.view(np.uint8).reshape(*columns.shape, whole.dtype.itemsize)[..., :width]
 
 
 def unpack(names: list[str], data: bytes, count: int) -> dict[str, Array]:

@@ -12,7 +12,7 @@ from torch import Tensor
 from unmask.rules.rule import Rule
 from unmask.rules.select import best_first
 from unmask.rules.stability import Stability
-from unmask.rules.view import KL
+from unmask.rules.view import BOTH_KL, Divergence
 from unmask.trace.recording.alternatives import Cells, outlook
 from unmask.trace.recording.codec import Array, raw_columns
 from unmask.trace.recording.stack import Stack
@@ -28,10 +28,10 @@ _SAME = {
 }
 
 
-def direction(rule: Rule) -> KL:
-    """The direction of the KL in a trace of this rule."""
+def direction(rule: Rule) -> Divergence:
+    """The divergence in a trace of this rule."""
     for part in rule.modulators:
-        if isinstance(part, Stability):
+        if isinstance(part, Stability) and (part.lam or part.kl in BOTH_KL):
             return part.kl
     return "cur_prev" if rule.needs.directions == {"cur_prev"} else "prev_cur"
 
@@ -77,7 +77,7 @@ class Columns:
         return cls(exact, np.concatenate([c.ravel() for c in tokens.values()]), same, names, blocks)
 
 
-def _exact(stack: Stack, kl: KL, moved: Tensor | None) -> Array:
+def _exact(stack: Stack, kl: Divergence, moved: Tensor | None) -> Array:
     """The unrounded numbers of every candidate: float64 [N, 8]."""
     view, scores, masked = stack.view, stack.decision.scores, stack.view.masked
     if moved is None:
@@ -88,7 +88,7 @@ def _exact(stack: Stack, kl: KL, moved: Tensor | None) -> Array:
     return torch.cat([table, moved[:, None]], -1).cpu().numpy()
 
 
-def _from_uniform(stack: Stack, kl: KL) -> Array:
+def _from_uniform(stack: Stack, kl: Divergence) -> Array:
     """D of every candidate; without an earlier step it is measured against uniform: float16 [N].
 
     The digests leave the latter out, as they did before it was written.

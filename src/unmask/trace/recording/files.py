@@ -112,7 +112,7 @@ class Traces:
         try:
             return self.begin(key, stream), stream
         except BaseException:
-            with suppress(OSError):  # the disk is full, which is told already
+            with suppress(OSError):  # the error that is raised says it already
                 stream.close()
             raise
 

@@ -13,7 +13,9 @@ import numpy as np
 
 from unmask.decoding.request import Settings
 from unmask.decoding.sampling import Sampling
+from unmask.errors import RuleError, UnknownName
 from unmask.models.denoiser import ModelSpec
+from unmask.rules.plugins import import_hint
 from unmask.rules.rule import Rule
 from unmask.rules.spelling import from_file
 from unmask.trace.recording.checks import (
@@ -123,7 +125,10 @@ class Trace:
 
     @cached_property
     def rule(self) -> Rule:
-        return Rule.parse(from_file(self.header["settings"]["rule"]))
+        try:
+            return Rule.parse(from_file(self.header["settings"]["rule"]))
+        except UnknownName as error:
+            raise RuleError(f"{error}{import_hint(self.header.get('parts', {}))}") from None
 
     @cached_property
     def settings(self) -> Settings:
@@ -139,6 +144,12 @@ class Trace:
         """The spec of the model that ran."""
         values = self.header["spec"]
         return ModelSpec(**{**values, "stop_ids": tuple(values["stop_ids"])})
+
+    @property
+    def kernel(self) -> str:
+        """The kernel that computed the numbers; empty in a trace that does not name it."""
+        name: str = self.header["model"].get("kernel", "")
+        return name
 
     @property
     def canvas(self) -> Array:
@@ -238,7 +249,7 @@ def _moment(record: dict[str, Any], masks: CanvasMasks) -> Moment:
     start, stop = masks.window(record)
     candidates = flags(record["candidates"], stop - start)
     count = whole(record["count"], "a count", stop - start)
-    require(count == int(candidates.sum()), "a count is not that of its candidates")
+    require(count == int(candidates.sum()), "a count differs from the number of candidates")
     columns = unpack(record["columns"], raw(record["cells"]), count)
     columns["minus_entropy"] = -columns["entropy"]
     for name, other in record["same"].items():
@@ -246,7 +257,7 @@ def _moment(record: dict[str, Any], masks: CanvasMasks) -> Moment:
     ready = flags(record["ready"], stop - start) if "ready" in record else candidates
     committed = masks.written(record["committed"], "committed")
     filled = masks.written(record.get("filled", ()), "filled")
-    require(masks.fills or not filled, "its EOS policy fills nothing")
+    require(masks.fills or not filled, "its EOS policy never fills positions, but a step does")
     revoked = masks.places(record.get("revoked", ()), "revoked")
     positions = start + candidates.nonzero()[0]
     masks.take(positions, committed, revoked, filled)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from hashlib import blake2b
 from typing import Any
 
@@ -24,14 +23,13 @@ Record = dict[str, Any]
 def without_swd(rule: Rule) -> Rule | None:
     """The rule at lam = 0; None if the rule has no SWD or its lam is 0."""
     swd = swd_of(rule)
-    kept = tuple(part for part in rule.modulators if part is not swd)
-    return replace(rule, modulators=kept) if swd else None
+    return rule.without(swd) if swd else None
 
 
 def step_records(rule: Rule, stack: Stack, columns: Columns, fills: bool) -> Iterator[Record]:
     """One record for each of K steps; `fills` says whether an EOS policy writes too."""
     view, scores = stack.view, stack.decision.scores
-    among = view.among(rule.ready(view, stack.decision.base))
+    among = rule.selectable(view, stack.decision.base)
     selected = rule.select(among, scores)
     gauge = abilities_of(rule.select).gauge(among, scores, selected)
     levels = {name: level.tolist() for name, level in gauge.items()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from io import BytesIO
 from typing import Any
@@ -14,6 +15,7 @@ from unmask.decoding.loop import Batch
 from unmask.decoding.request import Request, Settings, infill_request
 from unmask.decoding.results import Step
 from unmask.decoding.state import State
+from unmask.kernels import MODULES, backend, missing, use
 from unmask.models.denoiser import Denoiser
 from unmask.models.tokenizer import Tokenizer
 from unmask.rules.rule import Decision, Rule
@@ -36,7 +38,7 @@ class Difference:
         if self.what == "numbers":
             return f"from step {self.step + 1} on the numbers differ in their last digits"
         places = ", ".join(map(str, self.where)) or "the number of steps"
-        return f"step {self.step + 1} writes otherwise: {places}"
+        return f"step {self.step + 1} writes other tokens: {places}"
 
 
 def replay(trace: Trace, model: Denoiser, tokenizer: Tokenizer | None = None) -> bytes:
@@ -60,9 +62,24 @@ def branch(
             f"{trace.name} has {len(trace.moments)} steps; branch after 0 to "
             f"{len(trace.moments)} of them, got {step}"
         )
+    if step and str(rule) != str(trace.rule):
+        _check_branch(trace.rule, rule, step)
     request = request_of(trace, model, replace(trace.settings, rule=rule))
     origin = {"of": trace.name, "rule": for_file(trace.rule), "step": step}
     return _traced(trace, model, request, trace.moments[:step], tokenizer, origin)
+
+
+def _check_branch(old: Rule, new: Rule, step: int) -> None:
+    if new.window is not None:
+        raise TraceError(
+            f"{new} decides where its blocks end, so it cannot follow the first {step} steps of "
+            "another run; branch after 0 steps"
+        )
+    if old.rewrites:
+        raise TraceError(
+            f"{old} writes over tokens, which another rule cannot follow for {step} steps; branch "
+            "after 0 steps"
+        )
 
 
 def difference(old: Trace, new: Trace) -> Difference | None:
@@ -105,13 +122,22 @@ def _traced(
     origin: dict[str, Any] | None,
 ) -> bytes:
     out = BytesIO()
-    tracer = Tracer(out, model.spec, request, tokenizer, trace.header["model"], origin)
-    tracer.watch(_steps(model, request, script))
+    with _kernel_of(trace):
+        source = {**trace.header["model"], "kernel": backend(model.device.type)}
+        tracer = Tracer(out, model.spec, request, tokenizer, source, origin)
+        own = origin is None or origin["rule"] == for_file(request.settings.rule)
+        tracer.watch(_steps(model, request, Script(script, own)))
     return out.getvalue()
 
 
-def _steps(model: Denoiser, request: Request, script: Sequence[Moment]) -> Iterator[Step]:
-    batch = Batch(model, keep_logits=True, decide=Script(script))
+def _kernel_of(trace: Trace) -> AbstractContextManager[None]:
+    """Use the kernel of the trace, because another one rounds differently; if it can be used."""
+    name = trace.kernel
+    return use(name) if name in MODULES and missing(name) is None else nullcontext()
+
+
+def _steps(model: Denoiser, request: Request, script: Script) -> Iterator[Step]:
+    batch = Batch(model, keep_logits=True, decide=script)
     batch.admit(request)
     while len(batch):
         yield from batch.step()
@@ -125,6 +151,7 @@ class Script:
     """
 
     moments: Sequence[Moment]
+    own: bool = True  # whether the same rule made them; another one writes nothing in them
 
     def __call__(self, settings: Settings, state: State, view: View) -> tuple[View, Decision]:
         forward, start = int(state.nfe[0]), state.start[0]
@@ -140,4 +167,6 @@ class Script:
         view, decision = by_rule(settings, state, replace(view, token=token))
         chosen, taken_back = torch.zeros_like(view.masked), torch.zeros_like(view.masked)
         chosen[0, committed], taken_back[0, revoked] = True, True
+        if not self.own:
+            decision = replace(decision, written=None, tokens=None, held=None, finished=None)
         return view, replace(decision, chosen=chosen, revoked=taken_back)

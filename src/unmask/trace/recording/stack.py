@@ -76,9 +76,11 @@ class _Pile:
         fields = {name: self([getattr(view, name) for view in views]) for name in first.tensors()}
         progress = {
             name: self([getattr(view.progress, name) for view in views])
-            for name in vars(first.progress)
+            for name, value in vars(first.progress).items()
+            if value is not None
         }
-        return replace(first, progress=Progress(**progress), **fields)
+        memory = {name: self([view.memory[name] for view in views]) for name in first.memory}
+        return replace(first, progress=Progress(**progress), memory=memory, **fields)
 
     def decision(self, made: list[Decision]) -> Decision:
         base = self.scores([decision.base for decision in made])

@@ -14,8 +14,11 @@ from unmask import __version__
 from unmask.decoding.loop import decode_steps
 from unmask.decoding.request import Request
 from unmask.decoding.results import Result, Step
+from unmask.errors import RequestError
+from unmask.kernels import backend
 from unmask.models.denoiser import Denoiser, ModelSpec
 from unmask.models.tokenizer import Tokenizer
+from unmask.rules.fingerprint import origins_of
 from unmask.rules.spelling import for_file
 from unmask.trace.recording.alternatives import Cells
 from unmask.trace.recording.codec import FORMAT, GZIP, Array
@@ -33,7 +36,8 @@ def record(
     model: Denoiser, request: Request, stream: BinaryIO, tokenizer: Tokenizer | None = None
 ) -> Result:
     """Decode a request and write its trace to a stream; the caller closes the stream."""
-    tracer = Tracer(stream, model.spec, request, tokenizer)
+    kernel = {"kernel": backend(model.device.type)}
+    tracer = Tracer(stream, model.spec, request, tokenizer, kernel)
     return tracer.watch(decode_steps(model, [request], keep_logits=True))
 
 
@@ -46,6 +50,7 @@ class Tracer:
     Args:
         tokenizer: gives the texts of the tokens; without one the trace has only their ids.
         model: how to load the model again for `unmask replay`: path, dtype, cache...
+            and the kernel that computes its statistics.
         branch: the run that the first steps repeat, if this run is a branch.
     """
 
@@ -58,6 +63,8 @@ class Tracer:
         model: dict[str, Any] | None = None,
         branch: dict[str, Any] | None = None,
     ) -> None:
+        if request.settings.growth is not None:
+            raise RequestError("a trace holds a canvas of one length; give a length, not auto")
         self.stream = stream
         self.request = request
         self.tokenizer = tokenizer
@@ -88,7 +95,7 @@ class Tracer:
         settings, cells, stack = self.request.settings, Cells.of(glimpses), Stack.of(glimpses)
         columns = Columns.of(settings.rule, stack, cells, self._before)
         self._before = cells.last_step()
-        fills = settings.eos in ("stop", "block", "fill")
+        fills = settings.eos in ("stop", "block", "fill") or settings.rule.rewrites
         lines = list(step_records(settings.rule, stack, columns, fills))
         lines[0].update(self._new_words(columns.ids))
         self._write(lines)
@@ -119,6 +126,7 @@ class Tracer:
     def _header(self, spec: ModelSpec, model: dict[str, Any]) -> dict[str, Any]:
         request, settings = self.request, self.request.settings
         canvas = request.canvas.cpu().numpy()
+        origins = origins_of(settings.rule)
         return {
             "trace": FORMAT,
             "unmask": __version__,
@@ -133,6 +141,8 @@ class Tracer:
                 "allow_mask": settings.allow_mask,
                 "history": settings.history,
             },
+            **({"parts": origins} if origins else {}),
+            **({"rewrites": True} if settings.rule.rewrites else {}),
             "kl": direction(settings.rule),
             "seed": request.seed,
             "length": request.length,

@@ -26,6 +26,14 @@ def share(value: float) -> str:
     return number(value, 2) if 0 < value < 0.01 else f"{value:.2f}"
 
 
+def writer_of_fills(trace: Trace) -> str:
+    """Who wrote what the selection did not choose."""
+    eos = trace.settings.eos
+    if eos in ("stop", "block", "fill"):
+        return f"the EOS policy {eos!r}"
+    return "the rule, outside its selection,"
+
+
 def quoted(word: str, longest: int = LONGEST) -> str:
     """A token in quotes, with its spaces and without line breaks."""
     plain = "".join(c if c.isprintable() else repr(c)[1:-1] for c in word)

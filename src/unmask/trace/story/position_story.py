@@ -10,7 +10,7 @@ from unmask.rules.registry import abilities_of, notation
 from unmask.rules.words import counted, number, ordinal, times
 from unmask.trace.recording.reading import Trace
 from unmask.trace.story.counterfactual import meaning, swd_words
-from unmask.trace.story.format import listed, named, quoted, share, steps
+from unmask.trace.story.format import listed, named, quoted, share, steps, writer_of_fills
 from unmask.trace.story.steps import look_record, steps_table
 from unmask.trace.story.story import Story
 from unmask.trace.story.timeline import Look, Timeline
@@ -71,7 +71,8 @@ def _head(timeline: Timeline) -> str:
         return f"{here} is still a mask: the trace stops after {counted(total, 'step')}."
     got = f"{here} got {quoted(trace.word(last.token))} at step {last.step} {of}"
     if last.kind == "fill":
-        return f"{got}: the EOS policy {trace.settings.eos!r} wrote it, not the rule."
+        end = ", not the rule" if trace.settings.eos in _FILL else ""
+        return f"{got}: {writer_of_fills(trace)} wrote it{end}."
     moment = trace.moments[last.step - 1]
     queue = [int(moment.positions[place]) for place in moment.queue]
     order = [position for position in queue if position in moment.committed]
@@ -93,7 +94,9 @@ def _past(timeline: Timeline) -> Iterator[str]:
                 f"{following.step}{f': {why()}' if why else f' by {notation(revoke)}'}."
             )
         elif following.kind == "fill" and event.kind == "commit":
-            late = f"it stood after an end of text, so step {following.step} overwrote it"
+            after = timeline.trace.settings.eos in _FILL
+            late = "it stood after an end of text, so" if after else "the model preferred another:"
+            late = f"{late} step {following.step} overwrote it"
             yield f"The rule had committed {word} at step {event.step}; {late}."
 
 
@@ -191,9 +194,10 @@ def _taken(timeline: Timeline, only: int | None = None) -> Iterator[str]:
             entry = timeline.entries[event.step - 1]
             yield f"Committed at step {event.step}: {cause(timeline, entry).words}."
         elif event.kind == "fill":
-            yield f"At step {event.step} {_FILL[timeline.trace.settings.eos]}."
+            yield f"At step {event.step} {_FILL.get(timeline.trace.settings.eos, _OTHERWISE)}."
 
 
+_OTHERWISE = "the rule wrote it outside its selection: over a token, or after the window"
 _FILL = {
     "stop": "everything before the first end of text was fixed, so eos=stop filled the rest",
     "block": "the block had an end of text and no mask left, so eos=block filled what follows",

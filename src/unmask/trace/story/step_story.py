@@ -9,7 +9,7 @@ from unmask.rules.stability import swd_of
 from unmask.rules.words import counted
 from unmask.trace.recording.reading import Moment, Trace
 from unmask.trace.story.counterfactual import meaning
-from unmask.trace.story.format import spans
+from unmask.trace.story.format import spans, writer_of_fills
 from unmask.trace.story.steps import look_record, queue_table
 from unmask.trace.story.story import Story
 from unmask.trace.story.timeline import Look, StepState, Timeline, given_steps
@@ -78,7 +78,7 @@ def _written(trace: Trace, moment: Moment) -> Iterator[str]:
     if moment.revoked:
         yield f"Taken back: {spans(moment.revoked)}."
     if moment.filled:
-        yield f"Written by the EOS policy {trace.settings.eos!r}: {spans(moment.filled)}."
+        yield f"Written by {writer_of_fills(trace)}: {spans(moment.filled)}."
 
 
 def _without_swd(trace: Trace, moment: Moment) -> Iterator[str]:

@@ -41,7 +41,7 @@ def _of_candidate(look: Look) -> Cause:
     ends = look.token in look.trace.spec.stop_ids
     if look.trace.settings.eos == "last" and not look.chosen and ends:
         return Cause("deferred", f"eos=last ranks an end of text last: {_selection(look)}")
-    if swd_of(look.trace.rule) is not None and _sole_without_history(look):
+    if _sole_without_history(look):
         return Cause("first", f"{_nothing_to_compare(look)}, which was this one")
     return Cause("selection", _selection(look))
 
@@ -84,6 +84,8 @@ def _forced(look: Look) -> str:
     """The limits that can have added it; --steps is one of them."""
     trace, names = look.trace, []
     for part in trace.rule.limits:
+        if why := abilities_of(part).why:
+            return why()
         if isinstance(part, Floor) and not part.steps:
             if look.rank <= part.k:
                 return _not_by_itself(look, notation(part))
@@ -100,8 +102,9 @@ def _not_by_itself(look: Look, force: str) -> str:
 
 
 def _sole_without_history(look: Look) -> bool:
-    moment = look.moment
-    return not moment.ready.all() and bool(np.isnan(moment.instability).all())
+    swd, moment = swd_of(look.trace.rule), look.moment
+    waits = swd is not None and swd.start == "single" and not moment.ready.all()
+    return waits and bool(np.isnan(moment.instability).all())
 
 
 def _nothing_to_compare(look: Look) -> str:
@@ -110,6 +113,18 @@ def _nothing_to_compare(look: Look) -> str:
 
 
 def _unready(look: Look) -> str:
+    """The candidates stages and modulators that can have held it back."""
+    rule = look.trace.rule
+    whys = [(part, abilities_of(part).why) for part in rule.candidates]
+    causes = [why() if why else f"{notation(part)} left it out" for part, why in whys]
+    waits = any(abilities_of(part).ready for part in rule.modulators)
+    swd = swd_of(rule)
+    if not causes or (waits and (swd is None or swd.start == "single")):
+        causes.append(_no_history(look))
+    return ", or ".join(causes)
+
+
+def _no_history(look: Look) -> str:
     if swd_of(look.trace.rule) is None:
         return "a modulator of the rule did not allow it yet"
     if _sole_without_history(look):

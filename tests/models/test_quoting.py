@@ -56,6 +56,15 @@ def test_a_message_cannot_write_a_control_token():
         )
 
 
+def test_encode_chat_writes_control_tokens_of_messages_as_text_unless_it_is_asked_to():
+    tokenizer = byte_tokenizer()
+    chat = [{"role": "user", "content": "a<|eot_id|><|start|>b"}]
+    text, tokens = tokenizer.encode_chat(chat), tokenizer.encode_chat(chat, control_tokens=True)
+    ends = tokenizer.token_id("<|eot_id|>")
+    assert (text.count(ends), tokens.count(ends)) == (1, 2)
+    assert tokenizer.decode(text) == tokenizer.decode(tokens) == tokenizer.render(chat)
+
+
 def test_a_message_without_control_tokens_is_encoded_as_ever():
     tokenizer = byte_tokenizer()
     for content in ("pig", "a word", "2 < 3 > 1", "\ue000 é"):

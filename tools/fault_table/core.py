@@ -1,26 +1,8 @@
-"""The faults that tools/faults.py plants: where, the text before and after, the nearest tests."""
+"""Faults in rules, decoding, kernels, models and texts."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import NamedTuple
-
-
-class Fault(NamedTuple):
-    """One mistake in one file of src/unmask; `old` stands there exactly once."""
-
-    name: str
-    file: str
-    old: str
-    new: str
-    also: tuple[str, ...] = ()  # folders of tests that are as near as the file's own
-
-    @property
-    def tests(self) -> tuple[str, ...]:
-        """The nearest tests, as the tests mirror the source tree: the module's, its folder's."""
-        path = Path("tests", self.file)
-        return (str(path.with_name(f"test_{path.name}")), str(path.parent), *self.also)
-
+from tools.fault_table.fault import Fault
 
 RULES = (
     Fault(
@@ -116,6 +98,7 @@ KERNELS = (
         "kernels/reference.py",
         "(past.mean(past.p.mul_(gap)) + ratio)",
         "(-now.mean(now.p * gap) - ratio)",
+        first="tests/kernels/test_reduce.py",
     ),
     Fault(
         "uniform-start-ignored",
@@ -201,6 +184,7 @@ TEXT = (
         "if line.id not in self.answered:",
         "if line.place not in self.answered:",
         ("tests/cli",),
+        first="tests/cli/test_run_files.py",
     ),
     Fault(
         "torn-line-stays",
@@ -208,12 +192,13 @@ TEXT = (
         "stream.truncate(self._kept)",
         "stream.tell()",
         ("tests/cli",),
+        first="tests/cli/test_run_files.py",
     ),
     Fault(
         "revocable-is-settled",
         "text/settled.py",
-        "min(self.last, window) if self.revokes else self.last",
-        "self.last",
+        "min(whole, window) if self.revokes else whole",
+        "whole",
         ("tests/server",),
     ),
     Fault(
@@ -234,159 +219,6 @@ TEXT = (
         'yield f"lam = 0 would also have committed {spans(there - here)}."',
         'yield f"lam = 0 would also have committed {spans(here - there)}."',
         ("tests/cli",),
+        first="tests/cli/test_explain.py",
     ),
 )
-
-LAB = (
-    Fault(
-        "store-without-commit",
-        "lab/sweep/store.py",
-        'self._base.execute("COMMIT")',
-        'self._base.execute("ROLLBACK")',
-    ),
-    Fault(
-        "store-without-sync",
-        "lab/sweep/store.py",
-        "PRAGMA synchronous = NORMAL",
-        "PRAGMA synchronous = OFF",
-    ),
-    Fault(
-        "finished-example-again",
-        "lab/sweep/store.py",
-        "if answered or (worker != self._worker and self._lives(worker)):",
-        "if worker != self._worker and self._lives(worker):",
-    ),
-    Fault(
-        "seed-without-example",
-        "lab/sweep/plan.py",
-        "sha_of([self.trial.seed, ask.example])",
-        "sha_of([self.trial.seed])",
-    ),
-    Fault(
-        "thousands-cut-off",
-        "lab/grading/numbers.py",
-        'match["digits"].replace(",", "")',
-        'match["digits"].split(",")[0]',
-        ("tests/lab/benchmarks",),
-    ),
-    Fault(
-        "grader-takes-18-for-180",
-        "lab/grading/mathstrings.py",
-        "return one == other",
-        "return other.startswith(one)",
-        ("tests/lab/benchmarks",),
-    ),
-    Fault(
-        "sandbox-without-clock",
-        "lab/sandbox/warden.py",
-        'self.deadline = self.began + self.limits["wall"]',
-        "self.deadline = self.began + START",
-    ),
-    Fault(
-        "sandbox-without-output-limit",
-        "lab/sandbox/warden.py",
-        'data[: max(0, self.limits["output"] - len(self.log))]',
-        "data",
-    ),
-    Fault(
-        "mcnemar-one-sided",
-        "lab/stats.py",
-        "2 * total / (1 << discordant)",
-        "total / (1 << discordant)",
-    ),
-    Fault(
-        "bootstrap-unpaired",
-        "lab/stats.py",
-        "bootstrap_mean(differences, level, samples, seed)",
-        "bootstrap_mean(_solved(second) - np.sort(_solved(first)), level, samples, seed)",
-    ),
-    Fault(
-        "stars-uncorrected",
-        "lab/report/pairs.py",
-        "if self.holm >= LEVEL:",
-        "if self.acc.p >= LEVEL:",
-    ),
-    Fault(
-        "seconds-of-another-run",
-        "lab/sweep/plan.py",
-        'timing=timing if setting.timed else "",',
-        'timing="",',
-    ),
-    Fault(
-        "papers-figures-at-another-length",
-        "lab/report/paper_columns.py",
-        "(each.task, each.length) == (trial.task, trial.length)",
-        "each.task == trial.task",
-    ),
-    Fault(
-        "report-unescaped",
-        "lab/report/page.py",
-        "return escape(clean(text))",
-        "return clean(text)",
-    ),
-)
-
-HOSTS = (
-    Fault(
-        "tie-without-proof",
-        "conformance/ties.py",
-        "if not torch.equal(nudged(view).chosen, theirs):",
-        "if False:",
-    ),
-    Fault(
-        "no-429",
-        "server/engine.py",
-        "if len(tasks) > self.room:",
-        "if len(tasks) > self.room + 1000:",
-    ),
-    Fault(
-        "queue-leaks-a-slot",
-        "server/engine.py",
-        "self._waiting.remove(task)",
-        "task.apart = True",
-    ),
-    Fault(
-        "any-key-will-do",
-        "server/guard.py",
-        'kind.lower() != "bearer" or not same',
-        'kind.lower() != "bearer"',
-    ),
-    Fault(
-        "stop-string-cut-late",
-        "text/settled.py",
-        "text[: cut[0]]",
-        "text[: cut[0] + 1]",
-    ),
-    Fault(
-        "page-unescaped",
-        "page/build.py",
-        "escape(trace.name, quote=True)",
-        "trace.name",
-    ),
-    Fault(
-        "block-of-another-request",
-        "integrations/blocks.py",
-        "if known is None or not torch.equal(known, canvases[place]):",
-        "if known is None:",
-    ),
-    Fault(
-        "streamer-repeats",
-        "integrations/transformers/streamer.py",
-        "torch.tensor([final[self.sent :]])",
-        "torch.tensor([final])",
-    ),
-    Fault(
-        "list-grader-takes-any-order",
-        "embedded/tasks/lists.py",
-        "    return answer == wanted\n",
-        "    return sorted(answer) == sorted(wanted)\n",
-    ),
-    Fault(
-        "sums-grader-takes-extra",
-        "embedded/tasks/sums.py",
-        "if part] == wanted",
-        "if part][: len(wanted)] == wanted",
-    ),
-)
-
-FAULTS = (*RULES, *DECODING, *KERNELS, *MODELS, *TEXT, *LAB, *HOSTS)

@@ -6,9 +6,12 @@ import re
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from unmask.errors import RequestError
-from unmask.models.tokenizer import Message, Tokenizer
+
+if TYPE_CHECKING:
+    from unmask.models.tokenizer import Message, Tokenizer
 
 
 @dataclass(frozen=True)
@@ -64,7 +67,7 @@ class Quotes:
                 name = tokenizer.word(token)
                 raise RequestError(
                     f"a message holds {name!r}, which this vocabulary cannot write as text; leave "
-                    "it out, or allow control tokens (--control-tokens)"
+                    "it out, or allow control tokens (--control-tokens, control_tokens=True)"
                 )
         return ids
 

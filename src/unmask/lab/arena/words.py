@@ -1,0 +1,84 @@
+"""What the arena shows, in sentences that follow from its numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from unmask.lab.arena.contest import Arena, Field, OverallStanding
+from unmask.lab.equal_cost import front
+from unmask.lab.report.wording import counted, listed, percent, points
+from unmask.lab.stats import star_rule
+from unmask.lab.summary import Summary
+
+
+def opening(arena: Arena) -> list[str]:
+    """The arena in short: what ran, who is never dominated, who is better or worse."""
+    settings = sum(len(entry.settings) for entry in arena.entries)
+    first = arena.fields[0]
+    ran = (
+        f"{counted(len(arena.entries), 'rule')} in {counted(settings, 'setting')}, each in "
+        f"{counted(len(arena.fields), 'field')}: a task, a window and an EOS policy. Every field "
+        f"has {counted(first.count, 'example')} of {first.trial.length} tokens, the same for all "
+        "rules."
+    )
+    fields = len(arena.fields)
+    never = [each.entry.name for each in arena.standings if each.fronts == fields]
+    always = [each.entry.name for each in arena.standings if not each.fronts]
+    return [
+        ran,
+        f"In every field on the front: {listed(never) or 'no rule'}. "
+        f"In no field: {listed(always) or 'no rule'}.",
+        *_stars(arena.standings, fields),
+    ]
+
+
+def star_words(arena: Arena) -> str:
+    """What a star means."""
+    return f"* {star_rule(len(arena.holm), 'The p of a sign-flip test')}"
+
+
+def _stars(standings: Sequence[OverallStanding], fields: int) -> list[str]:
+    """Who beats or loses to the best rule without memory, by more than chance."""
+    lines = []
+    for title, better in (("Better", True), ("Worse", False)):
+        named = [
+            f"{each.entry.name} in {each.better if better else each.worse}"
+            for each in standings
+            if (each.better if better else each.worse)
+        ]
+        lines.append(
+            f"{title} than the best rule without memory at equal forwards, with a star, of "
+            f"{fields} fields: {listed(named) or 'no rule'}."
+        )
+    return lines
+
+
+def best_of_task(fields: Sequence[Field]) -> list[tuple[Summary, str, str]]:
+    """The front of a task over all windows and EOS policies: trial, rule's name, field."""
+    named: dict[str, tuple[str, str]] = {}
+    every: list[Summary] = []
+    for field in fields:
+        for contestant in field.contestants:
+            for each in contestant.curve.settings:
+                every.append(each)
+                named.setdefault(each.trial.key, (contestant.entry.name, field.title))
+    return [(each, *named[each.trial.key]) for each in front(every)]
+
+
+def advice(fields: Sequence[Field]) -> str:
+    """One sentence on a task: what its best accuracy took, and what SWD adds in each field."""
+    task = fields[0].trial.task
+    best, name, title = max(best_of_task(fields), key=lambda each: each[0].accuracy())
+    gains = []
+    for field in fields:
+        names = [c.entry.name for c in field.rivals if "swd(" in c.entry.rule]
+        if names:
+            most = max(names, key=lambda each: field.costs[each].difference)
+            gain = points(field.costs[most].difference)
+            where = field.title.removeprefix(f"{task}, ")
+            gains.append(f"{gain} in {where} ({most} against {field.baseline.entry.name})")
+    return (
+        f"{task}: the best accuracy is {percent(best.accuracy())}% at {best.mean('nfe'):.1f} "
+        f"forwards, by {name} in {title.removeprefix(f'{task}, ')}. The best SWD rule against the "
+        f"best rule without memory, at equal forwards: {'; '.join(gains) or 'none ran'}."
+    )
