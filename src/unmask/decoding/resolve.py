@@ -42,6 +42,11 @@ class Resolved:
         """Positions per block; None is the full window."""
         return self.spec.block or self.settings.block
 
+    @property
+    def sub_block(self) -> int | None:
+        """Positions per part of a block-causal model's block; None is the whole block."""
+        return None if self.spec.block is None else self.settings.block
+
     def record(self) -> dict[str, Any]:
         """Every resolved option by its name, for JSON; the rule as files hold it."""
         settings = self.settings
@@ -55,6 +60,7 @@ class Resolved:
             **vars(settings.sampling),
             "seed": self.seed,
             **({} if settings.growth is None else {"longest": settings.growth.most}),
+            **({} if self.sub_block is None else {"sub_block": self.sub_block}),
         }
 
 

@@ -366,7 +366,7 @@ class Session:
             "system": form.system,
             "infill": form.infill,
         }
-        for name in ("family", "sub_block", "template_args"):  # no key where there is none
+        for name in ("family", "template_args"):  # no key where there is none
             if (value := getattr(options, name)) is not None:
                 record[name] = value
         if parts := sources_of(rule):

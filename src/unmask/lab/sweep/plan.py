@@ -183,7 +183,6 @@ def trial_of(
         dtype=dtype,
         mask_id=options.mask_id,
         family=options.family,
-        sub_block=options.sub_block,
         template_args=options.template_args,
         parts=sources_of(resolved.settings.rule),
         timing=timing,
