@@ -17,7 +17,7 @@ PACKAGE = ROOT / "src" / "unmask"
 # in this list.
 LAYERS = (
     ("errors",),
-    ("models.denoiser", "models.words"),
+    ("models.denoiser", "models.words", "models.template_args"),
     ("rules",),
     ("kernels",),
     ("decoding",),

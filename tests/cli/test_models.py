@@ -8,6 +8,7 @@ from tests.checkpoints import BOS, EOS, EOT, MASK, make_llada, make_sdar
 from unmask.cli import main
 from unmask.embedded import FOLDER
 from unmask.models.families import FAMILIES
+from unmask.models.known import KNOWN
 from unmask.models.load import load
 
 
@@ -22,18 +23,39 @@ def described(capsys, folder, *more):
 
 
 def test_every_family_is_listed_with_how_it_attends(capsys):
-    assert main(["models", "--json"]) == 0
+    assert main(["models", "--families", "--json"]) == 0
     families = {family["family"]: family for family in json.loads(capsys.readouterr().out)}
     assert list(families) == [family.name for family in FAMILIES]
-    assert {name for name, family in families.items() if family["shift"]} == {"dream"}
+    shifted = {name for name, family in families.items() if family["shift"]}
+    assert shifted == {"dream", "open-dcoder", "fast-dllm-v2", "diffugpt"}
     blocks = {name: family["block"] for name, family in families.items() if family["block"]}
-    assert blocks == {"llada2": 32, "sdar": 4}
+    from_zero = {"llada2": 32, "sdar": 4, "fast-dllm-v2": 32}
+    from_the_prompts_end = {"a2d-qwen3-bd3lm": 32, "opdlm": 4, "a2d-qwen2-bd3lm": 32}
+    assert blocks == from_zero | from_the_prompts_end
+    named = {name for name, family in families.items() if family["from_prompt_end"]}
+    assert named == set(from_the_prompts_end)
     assert families["llada"]["mask_id"] == 126336
-    assert main(["models"]) == 0
+    assert main(["models", "--families"]) == 0
     out = capsys.readouterr().out
     for family in FAMILIES:
         assert family.examples in " ".join(out.split())
         assert ", ".join(family.architectures) in out
+
+
+def test_public_checkpoints_are_listed_with_those_for_a_laptop_first(capsys):
+    assert main(["models", "--json"]) == 0
+    listed = json.loads(capsys.readouterr().out)
+    assert [each["hub_id"] for each in listed] == [known.hub_id for known in KNOWN]
+    sizes = [each["laptop"] for each in listed]
+    assert sizes == sorted(sizes, reverse=True)
+    assert main(["models"]) == 0
+    out = capsys.readouterr().out
+    rows = {line.split()[0]: line for line in out.splitlines() if "/" in line}
+    sdar = rows["JetLM/SDAR-1.7B-Chat"].split()
+    assert sdar[1:6] == ["2.03B", "4.06GB", "2.65GB", "1.95GB", "not"]  # licence: not seen
+    assert "Apache-2.0" in rows["fredzzp/open-dcoder-0.5B"]
+    assert out.index("for a laptop") < out.index("JetLM/SDAR-1.7B-Chat")
+    assert out.index("for a larger machine") < out.index("GSAI-ML/LLaDA-8B-Instruct")
 
 
 def test_the_numbers_of_a_folder_are_those_of_the_loaded_model(capsys, folder):

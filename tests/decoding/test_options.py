@@ -33,6 +33,9 @@ EXAMPLES = {
     "guidance": ("1.5", 1.5),
     "dtype": ("bfloat16", "bfloat16"),
     "mask_id": ("2", 2),
+    "family": ("sdar", "sdar"),
+    "sub_block": ("2", 2),
+    "template_args": ("enable_thinking=false,n=2", '{"enable_thinking": false, "n": 2}'),
     "longest": ("99", 99),
 }
 
@@ -156,7 +159,9 @@ def test_a_loaded_block_causal_model_keeps_its_blocks():
 def test_a_record_of_resolved_options_names_each_of_them_once():
     options = DecodingOptions("swd-block32", length=64, steps=20, history=8, seed=3)
     record = resolve(options, SPEC).record()
-    assert set(record) == set(OPTIONS) - {"cache", "guidance", "dtype", "mask_id", "longest"}
+    loading = {"cache", "guidance", "dtype", "mask_id", "family", "template_args"}
+    assert set(record) == set(OPTIONS) - loading - {"longest", "sub_block"}
+    assert resolve(DecodingOptions(sub_block=2), CAUSAL).record()["sub_block"] == 2
     assert (record["length"], record["block"], record["steps"]) == (64, 32, 20)
     assert (record["history"], record["seed"], record["eos"]) == (8, 3, "keep")
     assert record["rule"] == "confidence | swd(1, start=uniform) | eb(0.1)"

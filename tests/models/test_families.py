@@ -57,8 +57,8 @@ def test_an_unknown_architecture_suggests_the_nearest():
 
 
 def test_an_unknown_model_type_is_named():
-    with pytest.raises(UnmaskError, match=r"config\.json.*'gpt2'"):
-        family(model_type="gpt2")
+    with pytest.raises(UnmaskError, match=r"config\.json.*'gpt3'"):
+        family(model_type="gpt3")
 
 
 def test_a_config_without_any_name_says_which_keys_it_lacks():

@@ -3,6 +3,7 @@
 import pytest
 from openai import NotFoundError
 
+from tests.paths import ROOT
 from tests.server.serving import PENS, WORDS, run_text, serving, text_of
 
 BLOCKS = ["--rule", "swd-block32"]
@@ -227,3 +228,28 @@ def test_a_block_causal_model_keeps_its_blocks(sdar, sdar_folder, capsys):
         "another block to change both",
     )
     assert "has no full window" in sdar.chat("Hello", block="full").json()["error"]["message"]
+
+
+QWEN3 = ROOT / "tests" / "golden" / "models-2" / "a2d-qwen3-mdlm-tiny"
+
+
+def test_arguments_of_the_chat_template_mean_what_they_mean_to_run(capsys):
+    options = ["--model", str(QWEN3), "--length", "8"]
+    plain = run_text(capsys, "How many?", *options)["text"]
+    quiet = run_text(capsys, "How many?", *options, "--template-args", "enable_thinking=false")
+    with serving(*options) as running, running.http as http:
+
+        def post(**more):
+            body = {"messages": user("How many?"), **more}
+            return http.post("/v1/chat/completions", json=body)
+
+        def text(**more):
+            return post(**more).json()["choices"][0]["message"]["content"]
+
+        assert text() == plain
+        assert text(chat_template_kwargs={"enable_thinking": False}) == quiet["text"] != plain
+        unread = post(chat_template_kwargs={"enable_thinkin": False}).json()
+        assert "does not use enable_thinkin" in str(unread)
+        refused = post(chat_template_kwargs={"messages": []})
+        assert refused.status_code == 400
+        assert "set by the chat itself" in refused.json()["error"]["message"]

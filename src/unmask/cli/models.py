@@ -1,4 +1,4 @@
-"""`unmask models`: lists the model families, or describes a checkpoint folder."""
+"""`unmask models`: lists public checkpoints or families, or describes a checkpoint folder."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ _SMALLEST = {
     "vocab_size": 2,
     "rope_theta": 10000.0,
     **dict.fromkeys(("d_model", "n_heads", "n_layers"), 2),
+    **dict.fromkeys(("n_embd", "n_head", "n_layer"), 2),
     **dict.fromkeys(("hidden_size", "num_attention_heads", "num_hidden_layers"), 2),
     **dict.fromkeys(("intermediate_size", "head_dim"), 2),
     **dict.fromkeys(("num_experts", "num_experts_per_tok"), 2),
@@ -27,28 +28,71 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     """Register the command."""
     command = subparsers.add_parser(
         "models",
-        help="list the model families, or describe a checkpoint folder",
-        description="Without PATH: lists the families that can be loaded. With PATH: describes the "
-        "model in a folder, from its config, its tokenizer and the headers of its weights. It "
-        "does not load the weights.",
+        help="list public checkpoints, or describe a checkpoint folder",
+        description="Without PATH: lists the public checkpoints that can be loaded, those for a "
+        "laptop first, with the memory of their weights. With PATH: describes the model in a "
+        "folder, from its config, its tokenizer and the headers of its weights. It does not load "
+        "the weights, and it downloads nothing.",
     )
     option = command.add_argument
     option("path", nargs="?", metavar="PATH", help="checkpoint folder, or embedded")
+    option("--families", action="store_true", help="list the families: attention, shift, mask id")
+    option("--family", metavar="NAME", help="family of the folder (default: by its config)")
     option("--mask-id", type=int, metavar="ID", help="id of the mask token (default: the folder's)")
     option("--json", action="store_true", help="print JSON")
     command.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """List the families or describe a folder."""
-    if arguments.path is None:
+    """List checkpoints or families, or describe a folder."""
+    if arguments.families:
         record: Any = list(_families())
         lines = _families_as_text(record)
+    elif arguments.path is None:
+        record = list(_checkpoints())
+        lines = _checkpoints_as_text(record)
     else:
-        record = _described(arguments.path, arguments.mask_id)
+        record = _described(arguments.path, arguments.mask_id, arguments.family)
         lines = _described_as_text(record)
     print(json.dumps(record, indent=2) if arguments.json else "\n".join(lines))
     return 0
+
+
+def _checkpoints() -> Iterator[dict[str, Any]]:
+    from unmask.models.known import KNOWN
+
+    for known in KNOWN:
+        yield {
+            "hub_id": known.hub_id,
+            "family": known.family,
+            "parameters": known.parameters,
+            "laptop": known.laptop,
+            "memory": {
+                "bfloat16": known.memory(16),
+                "int8": known.memory(8),
+                "int4": known.memory(4),
+            },
+            "licence": known.licence,
+            "note": known.note,
+        }
+
+
+def _checkpoints_as_text(checkpoints: list[dict[str, Any]]) -> Iterator[str]:
+    yield "Public checkpoints, and the memory of their weights (int8 and int4 without scales)."
+    yield "'unmask models PATH' describes a folder, 'unmask models --families' the families."
+    width = max(len(each["hub_id"]) for each in checkpoints)
+    heading = f"{'hub id':<{width}}  {'size':>6}  {'bfloat16':>8}  {'int8':>7}  {'int4':>7}"
+    for laptop in (True, False):
+        yield ""
+        yield "for a laptop with 8 GB:" if laptop else "for a larger machine:"
+        yield f"{heading}  {'licence':<10}  {'family':<15}  note".rstrip()
+        for each in checkpoints:
+            if each["laptop"] == laptop:
+                sizes = [_size(number).replace(" ", "") for number in each["memory"].values()]
+                size, names = f"{each['parameters'] / 1e9:.3g}B", (each["licence"], each["family"])
+                columns = "  {:>6}  {:>8}  {:>7}  {:>7}  {:<10}  {:<15}  {}"
+                row = columns.format(size, *sizes, *names, each["note"])
+                yield f"{each['hub_id']:<{width}}{row}".rstrip()
 
 
 def _families() -> Iterator[dict[str, Any]]:
@@ -71,12 +115,13 @@ def _attention(arch: Architecture) -> dict[str, Any]:
     return {
         "attention": "full" if arch.block is None else "block-causal",
         "block": arch.block,
+        "from_prompt_end": arch.from_prompt_end,
         "shift": arch.shift,
     }
 
 
 def _families_as_text(families: list[dict[str, Any]]) -> Iterator[str]:
-    yield "Families of checkpoints; 'unmask models PATH' describes a folder."
+    yield "Families of checkpoints; 'unmask models' lists the checkpoints."
     for family in families:
         yield f"\n{family['family']}"
         yield f"  architectures  {', '.join(family['architectures'])}"
@@ -91,13 +136,15 @@ def _attention_in_words(record: dict[str, Any], when: str = "") -> str:
     words = str(record["attention"])
     if record["block"] is not None:
         words += f" in blocks of {record['block']}{when}"
+    if record["from_prompt_end"]:
+        words += ", counted from the prompt's end"
     return words + (", the output at i - 1 predicts token i" if record["shift"] else "")
 
 
-def _described(path: str, mask_id: int | None) -> dict[str, Any]:
+def _described(path: str, mask_id: int | None, family: str | None) -> dict[str, Any]:
     from unmask.models.describe import describe, require_folder, weights
 
-    shape = describe(require_folder(path), mask_id)
+    shape = describe(require_folder(path), mask_id, family=family)
     arch, spec, tokenizer, stored = shape.arch, shape.spec, shape.tokenizer, weights(shape)
     return {
         "folder": str(shape.folder),
@@ -158,6 +205,7 @@ _ORIGINS = {
     "user": "--mask-id",
     "config": "config.json",
     "tokenizer": "the tokenizer",
+    "spelling": "its spelling in the tokenizer",
     "family": "the family's default",
 }
 

@@ -14,6 +14,7 @@ from unmask.errors import RequestError
 
 MODEL = ("dtype", "mask_id", "cache", "guidance")
 DECODING = tuple(name for name in OPTIONS if name not in MODEL)
+MOST_SHOWN = 8  # words that the usage line lists
 PRESET = {
     **dict.fromkeys(("eos", "temperature", "top_p"), "the preset's"),
     "length": "the recipe's if it has one, else the preset's",
@@ -42,7 +43,8 @@ def add_options(
         elif option.kind == "switch" and not several:
             group.add_argument(flag, action="store_const", const="true", help=help_text)
         elif option.kind == "word" and not several:
-            group.add_argument(flag, choices=option.words, help=help_text)
+            shown = option.metavar if len(option.words) > MOST_SHOWN else None
+            group.add_argument(flag, choices=option.words, metavar=shown, help=help_text)
         else:
             metavar = f"{option.metavar},..." if several else option.metavar
             group.add_argument(flag, metavar=metavar, help=help_text)
@@ -61,9 +63,14 @@ def read_options(arguments: argparse.Namespace) -> DecodingOptions:
 def given_lists(arguments: argparse.Namespace) -> dict[str, list[Any]]:
     """The options that were given with commas, by name, as lists of values."""
     return {
-        name: text if name == "rule" else [_parse(name, option, part) for part in text.split(",")]
+        name: text if name == "rule" else [_parse(name, option, part) for part in _parts(text)]
         for name, option, text in _texts(arguments)
     }
+
+
+def _parts(text: str) -> list[str]:
+    """The values of a text with commas; arguments of a chat template are one value."""
+    return [text] if "=" in text or text.lstrip().startswith("{") else text.split(",")
 
 
 def _texts(arguments: argparse.Namespace) -> list[tuple[str, Option, Any]]:

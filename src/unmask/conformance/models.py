@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,16 +12,14 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from unmask.conformance.cases import dream_rule
 from unmask.conformance.forwards import real_prompts, useful_forwards, wanted_answer
-from unmask.conformance.plan import KnownDifference, NotOffered, Skipped
+from unmask.conformance.generation_plans import GenerationPlan, plan_of_generation
+from unmask.conformance.plan import Skipped
 from unmask.conformance.report import Report, read_golden
 from unmask.conformance.ties import Steps, tied
 from unmask.decoding.loop import decode_steps
-from unmask.decoding.options import Eos
-from unmask.decoding.request import Request, Settings, prompt_request
+from unmask.decoding.request import Request, Settings, infill_request, prompt_request
 from unmask.decoding.results import Step
-from unmask.decoding.sampling import Sampling
 from unmask.errors import UnmaskError
 from unmask.models.caches import Cached
 from unmask.models.denoiser import Denoiser
@@ -32,6 +30,12 @@ from unmask.models.wrappers.guided import Guided
 from unmask.rules.rule import Rule
 
 TOLERANCE = 2e-4  # of float32 logits
+_SAMPLERS = {  # of a chat's output
+    None: "LLaDA",
+    "mdlm": "dllm/core/samplers/MDLMSampler",
+    "bd3lm": "dllm/core/samplers/BD3LMSampler",
+    "opdlm": "bd3lm_sample",
+}
 
 
 def is_model_folder(folder: Path) -> bool:
@@ -57,8 +61,9 @@ def run_model(folder: Path, report: Report) -> None:
     texts = read_golden(folder / "golden_text.json") or {}
     for number, case in enumerate(texts.get("tokenize", [])):
         report.check(f"{name}/tokenize/{number}", _token_differences(loaded, case))
-    for number, case in enumerate(texts.get("chat", [])):
-        report.check(f"{name}/chat/{number}", _chat_differences(loaded, case))
+    for kind in ("chat", "chat_kwargs"):
+        for number, case in enumerate(texts.get(kind, [])):
+            report.check(f"{name}/{kind}/{number}", _chat_differences(loaded, case))
 
 
 def _spec_differences(loaded: Loaded, meta: dict[str, Any]) -> Iterator[str]:
@@ -131,25 +136,9 @@ def _far(value: Tensor, wanted: Tensor, what: str) -> Iterator[str]:
         yield f"{what} differ by {distance:.1e}, more than {TOLERANCE:.0e}"
 
 
-@dataclass(frozen=True)
-class GenerationPlan:
-    """The rule, settings and cache of a golden generation."""
-
-    rule: str
-    length: int
-    block: int | None = None
-    eos: Eos = "keep"
-    cache: str | None = None
-    guidance: float = 0.0
-    sampling: Sampling = field(default_factory=Sampling)
-    seed: int = 0
-    attention_block: int | None = None  # for block-causal models
-    early: bool = False  # upstream may end inside the last block
-
-
 def _generation(loaded: Loaded, case: dict[str, Any], report: Report, name: str) -> None:
     try:
-        plan = _plan(loaded, case)
+        plan = plan_of_generation(loaded, case)
         differences = _generation_differences(loaded.model, case, plan)
         report.check(name, differences, partial(_tie, loaded, case, plan))
     except Skipped as reason:
@@ -160,7 +149,10 @@ def _generation(loaded: Loaded, case: dict[str, Any], report: Report, name: str)
 
 def _tie(loaded: Loaded, case: dict[str, Any], plan: GenerationPlan) -> str:
     """The proof that the case differs by exact ties alone, "" if it does not."""
-    written = useful_forwards(case, loaded.model.spec)
+    spec = loaded.model.spec
+    if plan.attention_block is not None:
+        spec = loaded.model.with_block(plan.attention_block, plan.from_prompt_end).spec
+    written = useful_forwards(case, spec)
     if written is None:
         return ""
 
@@ -172,88 +164,6 @@ def _tie(loaded: Loaded, case: dict[str, Any], plan: GenerationPlan) -> str:
     return tied(written, compare, loaded.model.dtype)
 
 
-def _plan(loaded: Loaded, case: dict[str, Any]) -> GenerationPlan:
-    params, source = case["params"], case["source"]
-    if case.get("rng") and (params.get("alg") != "origin" or params.get("temperature")):
-        raise KnownDifference("depends on the order in which upstream draws random numbers")
-    if loaded.family.name == "sdar":
-        return _sdar_plan(params)
-    if loaded.family.name == "llada2":
-        return _llada2_plan(params)
-    if loaded.family.name == "dream":
-        return _dream_plan(params, case)
-    if "Fast-dLLM" in source or "LLaDA" in source:
-        return _llada_plan(params, case["case"])
-    raise NotOffered(f"the sampler of {source} is not known")
-
-
-def _llada_plan(p: dict[str, Any], name: str) -> GenerationPlan:
-    rule = f"confidence | static({p['steps']})"
-    if p.get("threshold") is not None:
-        rule = f"confidence | threshold({p['threshold']}, test=ge)"
-    cache = next((kind for kind in ("prefix", "dual") if f"{kind}_cache" in name), None)
-    block = p["block_length"] if p["block_length"] < p["gen_length"] else None
-    guidance = p.get("cfg_scale") or 0.0
-    return GenerationPlan(rule, p["gen_length"], block, cache=cache, guidance=guidance)
-
-
-def _dream_plan(p: dict[str, Any], case: dict[str, Any]) -> GenerationPlan:
-    sampling = Sampling(0.0, p.get("top_p") or 1.0, p.get("top_k") or 0, tempered=True)
-    length, steps = p["max_new_tokens"], p["steps"]
-    if "block_length" in p:
-        cache, block = "dual" if p.get("dual_cache") else "prefix", p["block_length"] or length
-        return GenerationPlan(
-            _cached_dream_rule(p, block), length, block, cache=cache, sampling=sampling
-        )
-    if p["alg"] == "confidence_threshold":
-        rule = f"confidence | threshold({p['threshold']}, test=ge) | cap(1, steps={steps})"
-    else:
-        rule = dream_rule(p)
-    return GenerationPlan(rule, length, sampling=sampling, seed=case.get("torch_manual_seed", 0))
-
-
-def _cached_dream_rule(p: dict[str, Any], block: int) -> str:
-    """The rule of Fast-dLLM's caches on Dream: the first token of a block goes first, alone."""
-    if p["alg"] == "confidence_threshold":
-        return f"confidence | threshold({p['threshold']}, test=ge) | lead"
-    if p["steps"] * block < 2 * p["max_new_tokens"]:
-        raise KnownDifference("with one step per block upstream leaves all but its first mask")
-    # Upstream ranks by the entropy whatever `alg` says.
-    return f"entropy | timesteps({p['steps']}, eps={p['eps']}) | lead"
-
-
-def _llada2_plan(p: dict[str, Any]) -> GenerationPlan:
-    steps = min(p["steps"], p["gen_length"] // p.get("minimal_topk", 1))
-    least = _share(p["block_length"], steps)
-    rule = f"confidence | threshold({p['threshold']}) | floor({least})"
-    # Upstream stops after the block with EOS; with early stop, once all before EOS is filled.
-    plan = GenerationPlan(rule, p["gen_length"], eos="block", cache="block")
-    early = bool(p.get("eos_early_stop"))
-    return replace(plan, attention_block=p["block_length"], early=early)
-
-
-def _share(block: int, steps: int) -> int:
-    """How many of a block's positions each of these steps commits."""
-    if steps < block and block % steps:
-        raise NotOffered(f"an uneven share of a block, {block} in {steps} steps, is not offered")
-    return max(1, block // steps)
-
-
-def _sdar_plan(p: dict[str, Any]) -> GenerationPlan:
-    if p["top_k"] != 1:
-        raise KnownDifference("depends on the order in which upstream draws random numbers")
-    count = _share(p["block_length"], p["denoising_steps"])
-    rule = {
-        "sequential": f"ar(2, k={count})",  # no probability reaches 2: the leftmost k are taken
-        "low_confidence_static": f"top({count})",
-        "low_confidence_dynamic": f"threshold({p.get('confidence_threshold', 0.85)}) "
-        f"| floor({count})",
-    }[p["remasking_strategy"]]
-    plan = GenerationPlan(f"confidence | {rule}", p["gen_length"], cache="block")
-    greedy = Sampling(0.0, top_k=1, tempered=True)  # every token then has the probability 1
-    return replace(plan, sampling=greedy, attention_block=p["block_length"])
-
-
 def _together(model: Denoiser, requests: Sequence[Request]) -> Iterator[Step]:
     return decode_steps(model, requests, len(requests))
 
@@ -263,7 +173,9 @@ def _generation_differences(
 ) -> Iterator[str]:
     """Differences in tokens and forwards; if the cache is exact, also without the cache."""
     if plan.attention_block is not None:
-        plain = plain.with_block(plan.attention_block)
+        plain = plain.with_block(plan.attention_block, plan.from_prompt_end)
+    if plan.stop_id is not None:
+        plain = replace(plain, spec=replace(plain.spec, stop_ids=(plan.stop_id,)))
     model: Denoiser = plain if plan.cache is None else Cached(plain, plan.cache)
     if plan.guidance:
         model = Guided(model, plan.guidance)
@@ -279,21 +191,38 @@ def _compare(
     settings = Settings(Rule.parse(plan.rule), plan.block, plan.eos, plan.sampling, allow_mask=True)
     prompts = real_prompts(case)
     requests = [
-        prompt_request(model.spec, prompt, plan.length, settings, plan.seed) for prompt in prompts
+        infill_request(model.spec, prompt, settings, plan.seed)
+        if plan.infill
+        else prompt_request(model.spec, prompt, plan.length, settings, plan.seed)
+        for prompt in prompts
     ]
     results = {}
     for step in steps(model, requests):
         results.update({result.key: result for result in step.finished})
     written = useful_forwards(case, model.spec)
     for row, prompt in enumerate(prompts):
-        answer, wanted = results[row].canvas.tolist()[len(prompt) :], wanted_answer(case, row)
+        first = 0 if plan.infill else len(prompt)
+        answer = results[row].canvas.tolist()[first:]
+        whole = wanted_answer(case, row)
+        wanted = _own_part(whole, plan)
         if answer[: len(wanted)] != wanted:
             pairs = enumerate(zip(answer, wanted, strict=False))
-            place = next(i for i, (token, golden) in pairs if token != golden)
+            place = next((i for i, (token, golden) in pairs if token != golden), len(answer))
             yield f"row {row}, answer position {place}: expected {wanted}, got {answer}"
         counts = [results[row].nfe, *([results[row].nfe_eos] if plan.early else [])]
-        if written is not None and len(written[row]) not in counts:
-            yield f"row {row}: expected {len(written[row])} forwards, got {counts[-1]}"
+        if written is not None:
+            later = range(first + len(wanted), first + len(whole))  # written for other rows
+            forwards = sum(not cells or min(cells) not in later for cells in written[row])
+            if forwards not in counts:
+                yield f"row {row}: expected {forwards} forwards, got {counts[-1]}"
+
+
+def _own_part(answer: list[int], plan: GenerationPlan) -> list[int]:
+    """The answer up to the block with its end; a batch of upstream's goes on for other rows."""
+    block = plan.attention_block
+    if plan.eos != "block" or block is None or plan.stop_id not in answer:
+        return answer
+    return answer[: (answer.index(plan.stop_id) // block + 1) * block]
 
 
 def _token_differences(loaded: Loaded, case: dict[str, Any]) -> Iterator[str]:
@@ -309,18 +238,20 @@ def _token_differences(loaded: Loaded, case: dict[str, Any]) -> Iterator[str]:
 
 
 def _chat_differences(loaded: Loaded, case: dict[str, Any]) -> Iterator[str]:
-    rendered = loaded.tokenizer.render(case["messages"])
+    arguments = case.get("template_kwargs")
+    rendered = loaded.tokenizer.render(case["messages"], arguments)
     if rendered != case["rendered"]:
         yield f"rendered: expected {case['rendered']!r}, got {rendered!r}"
-    ids = loaded.tokenizer.encode_chat(case["messages"])
+    ids = loaded.tokenizer.encode_chat(case["messages"], arguments)
     if ids != case["ids"]:
         yield f"ids: expected {case['ids']}, got {ids}"
     if "output_ids" in case and case.get("robust", True):
-        golden = {"prompt_ids": [case["ids"]], "params": case["params"], "source": "", "case": ""}
-        golden |= {"output_ids": [case["ids"] + case["output_ids"]], "mask_id": -1}
-        family = loaded.family.name
-        plan = _dream_plan(case["params"], golden) if family == "dream" else None
-        yield from _compare(loaded.model, golden, plan or _llada_plan(case["params"], ""))
+        source, eos = _SAMPLERS[case.get("sampler")], loaded.model.spec.eos_id
+        golden = {"prompt_ids": [case["ids"]], "params": case["params"], "source": source}
+        golden |= {"output_ids": [case["ids"] + case["output_ids"]], "mask_id": -1, "case": ""}
+        golden |= {"eos_id": eos, "stop_token": eos}
+        plan = plan_of_generation(loaded, golden)
+        yield from _generation_differences(loaded.model, golden, plan)
         text = loaded.tokenizer.decode(case["output_ids"], skip_special=True)
         if text != case.get("output_text_skip_special", text):
             yield f"output text: expected {case['output_text_skip_special']!r}, got {text!r}"

@@ -15,7 +15,8 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from unmask.errors import RequestError, UnknownName, did_you_mean, shown
-from unmask.models.words import CACHES, DTYPES
+from unmask.models.template_args import ALLOWED, parse_template_args, spelled_template_args
+from unmask.models.words import CACHES, DTYPES, FAMILY_NAMES
 from unmask.rules.recipes import DEFAULT_RULE, RECIPES
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ EOS_POLICIES: tuple[str, ...] = get_args(Eos)
 EOS_WORDS = {policy: f"EOS {policy}" for policy in EOS_POLICIES}  # for tables and pictures
 EOS_WORDS |= {"keep": "EOS kept", "suppress": "EOS suppressed"}
 
-Kind = Literal["text", "whole", "number", "switch", "word"]
+Kind = Literal["text", "whole", "number", "switch", "word", "arguments"]
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,8 @@ class Option:
             return "true or false"
         if self.kind == "text":
             return "a text"
+        if self.kind == "arguments":
+            return ALLOWED
         if self.kind == "word":
             return f"one of {', '.join(self.words)}"
         number = "a whole number" if self.kind == "whole" else "a number"
@@ -58,6 +61,8 @@ class Option:
 
     def check(self, name: str, value: Any) -> Any:
         """The value, if the option takes it."""
+        if self.kind == "arguments":
+            return spelled_template_args(name, value)
         if not self._takes(value):
             hint = did_you_mean(str(value)[:100], self.words)
             raise RequestError(f"{name} must be {self._limit(value)}, got {shown(value)}{hint}")
@@ -70,6 +75,8 @@ class Option:
 
     def parse(self, name: str, text: str) -> Any:
         """The value that a text stands for, as on a command line."""
+        if self.kind == "arguments":
+            return spelled_template_args(name, parse_template_args(name, text))
         value: Any = text.strip()
         try:
             if self.kind == "whole" and value not in self.words:
@@ -174,6 +181,27 @@ class DecodingOptions:
         "config.json's, else the tokenizer's, else the family's",
         metavar="ID",
     )
+    family: str | None = _option(
+        "word",
+        "family of the checkpoint, where config.json does not tell; 'unmask models --families' "
+        "lists them",
+        "by config.json and the folder's name",
+        words=FAMILY_NAMES,
+        metavar="NAME",
+    )
+    sub_block: int | None = _option(
+        "whole",
+        "positions per part of a block, decoded left to right, for a block-causal model; it must "
+        "divide the block",
+        "the whole block",
+        least=1,
+    )
+    template_args: str | None = _option(
+        "arguments",
+        "arguments of the chat template, as JSON or key=value: enable_thinking=false",
+        "none",
+        metavar="ARGS",
+    )
     longest: int | None = _option(
         "whole", "with --length auto, the most tokens to write", "8 times the usual length", least=1
     )
@@ -182,7 +210,7 @@ class DecodingOptions:
         for name, option in OPTIONS.items():
             value = getattr(self, name)
             if value is not None and not (name == "rule" and not isinstance(value, str)):
-                option.check(name, value)
+                object.__setattr__(self, name, option.check(name, value))
         if not isinstance(self.rule, str):
             from unmask.rules.rule import Rule
 
@@ -224,6 +252,11 @@ class DecodingOptions:
         return Rule.parse(self.rule) if isinstance(self.rule, str) else self.rule
 
     @property
+    def template_words(self) -> dict[str, Any]:
+        """The arguments of the chat template, by name."""
+        return parse_template_args("template_args", self.template_args or "{}")
+
+    @property
     def defaults(self) -> DecodingOptions:
         """The block and length of the recipe whose name the rule is, as far as it has them."""
         recipe = RECIPES.get(self.rule.strip()) if isinstance(self.rule, str) else None
@@ -234,4 +267,4 @@ class DecodingOptions:
 
 OPTIONS: dict[str, Option] = {f.name: f.metadata["option"] for f in fields(DecodingOptions)}
 SAMPLING = ("temperature", "top_p", "top_k", "tempered")
-LOADING = ("dtype", "mask_id")  # what a model is loaded with
+LOADING = ("dtype", "mask_id", "family")  # what a model is loaded with

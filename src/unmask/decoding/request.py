@@ -109,7 +109,7 @@ def prompt_request(
     end = len(ids) + (length if growth is None else min(growth.start, length))
     if growth is not None and spec.block is not None:
         raise RequestError(f"{spec.name} attends in blocks; give a length, auto is not for it")
-    if spec.block is not None:  # a block-causal model fills whole blocks
+    if spec.block is not None and not spec.from_prompt_end:  # a block-causal model fills blocks
         end = -(-end // spec.block) * spec.block
     masks = ids.new_full((end - len(ids),), spec.mask_id)
     return _checked(spec, Request(torch.cat([ids, masks]), settings, seed, length))
@@ -164,27 +164,35 @@ def _checked_ids(spec: ModelSpec, tokens: Sequence[int] | Tensor) -> Tensor:
     return ids.clone()
 
 
+def _count_windows(spec: ModelSpec, settings: Settings, holes: Tensor) -> int:
+    """How many windows with masks a row has; each takes a forward: [N] positions of masks."""
+    from_zero = spec.block is not None and not spec.from_prompt_end
+    grid = 0 if from_zero else int(holes[0])
+    width = settings.block or spec.block or int(holes[-1] - holes[0]) + 1
+    leads = int((holes % (spec.block or 1) == 0).sum()) if spec.lead else 0
+    return len(torch.unique((holes - grid) // width)) + leads
+
+
 def _checked(spec: ModelSpec, request: Request) -> Request:
     settings = request.settings
     _check_whole(seed=request.seed)
     if not 0 <= request.seed < 2**63:
         raise RequestError(f"seed must be in [0, 2^63), got {request.seed}")
-    if spec.block is not None and settings.block not in (None, spec.block):
+    if spec.block is not None and spec.block % (settings.block or 1):
         raise RequestError(
-            f"{spec.name} attends in blocks of {spec.block}, so it decodes in them, not in blocks "
-            f"of {settings.block}; load it with another block to change both"
+            f"{spec.name} attends in blocks of {spec.block}, so it decodes in them or in equal "
+            f"parts of them, not in blocks of {settings.block}; load it with another block"
         )
     holes = (request.canvas == spec.mask_id).nonzero()[:, 0]
     length = int(holes[-1] - holes[0]) + 1
     if settings.growth is not None:
         length = settings.growth.most
-    if settings.block is not None and settings.block > length:
+    if spec.block is None and settings.block is not None and settings.block > length:
         raise RequestError(
             f"block {settings.block} is larger than the answer of {length} positions; "
             "use a smaller block, or leave it out for the full window"
         )
-    grid, block = (0, spec.block) if spec.block else (int(holes[0]), settings.block or length)
-    blocks = len(torch.unique((holes - grid) // block))
+    blocks = _count_windows(spec, settings, holes)
     if settings.steps is not None and settings.steps < blocks:
         raise RequestError(
             f"steps {settings.steps} is too few for {blocks} blocks, which take a forward each; "

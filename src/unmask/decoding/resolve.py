@@ -42,6 +42,11 @@ class Resolved:
         """Positions per block; None is the full window."""
         return self.spec.block or self.settings.block
 
+    @property
+    def sub_block(self) -> int | None:
+        """Positions per part of a block-causal model's block; None is the whole block."""
+        return None if self.spec.block is None else self.settings.block
+
     def record(self) -> dict[str, Any]:
         """Every resolved option by its name, for JSON; the rule as files hold it."""
         settings = self.settings
@@ -55,6 +60,7 @@ class Resolved:
             **vars(settings.sampling),
             "seed": self.seed,
             **({} if settings.growth is None else {"longest": settings.growth.most}),
+            **({} if self.sub_block is None else {"sub_block": self.sub_block}),
         }
 
 
@@ -85,7 +91,11 @@ def resolve(
                 f"{spec.name} attends in blocks of {spec.block}, so it decodes in them, not in "
                 f"blocks of {block}; load it with another block to change both"
             )
-        spec, block = replace(spec, block=block), None
+        spec, block = replace(spec, block=block), options.sub_block
+    elif options.sub_block is not None:
+        raise RequestError(
+            f"sub_block is for models that attend in blocks, and {spec.name} does not; give block"
+        )
     given = {name: getattr(options, name) for name in SAMPLING}
     sampling = {
         name: getattr(defaults, name) if value is None else value for name, value in given.items()

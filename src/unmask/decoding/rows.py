@@ -106,10 +106,11 @@ class Rows:
     def state(self) -> State:
         """The state of all rows, new ones included."""
         if self._arrived:
-            from_zero = self.spec.block is not None
+            from_zero = self.spec.block is not None and not self.spec.from_prompt_end
             mask, trail = self.spec.mask_id, self.needs.trail
             memory = self.settings.rule.memory
             new = State.of(self._arrived, mask, self.settings.block, trail, from_zero, memory)
+            new.lead[:] = self.spec.block or 0 if self.spec.lead else 0
             open_windows(new, self.settings.block, self.settings.rule)
             new.sizing[:] = self.settings.growth is not None
             known = [self._state] if self._state is not None and len(self._state) else []

@@ -39,7 +39,8 @@ class State:
     length: Tensor  # of the canvas
     origin: Tensor  # first position of the answer
     end: Tensor  # one past its last
-    grid: Tensor  # where blocks are counted from: the answer, or 0 for block-causal models
+    grid: Tensor  # where blocks are counted from: the answer, or 0 for most block-causal models
+    lead: Tensor  # width of the blocks whose first position is a window of its own; 0: none
     start: Tensor  # first position of the open window
     stop: Tensor  # one past its last
     step: Tensor  # forwards spent in the window
@@ -98,7 +99,7 @@ class State:
             grid=grid.clone(),
             start=origin.clone(),
             stop=origin.clone(),
-            **{name: zero.clone() for name in ("step", "opened", "nfe", "idle")},
+            **{name: zero.clone() for name in ("lead", "step", "opened", "nfe", "idle")},
             num_windows=filled.sum(-1),
             windows=zero - 1,
             sizing=torch.zeros_like(origin, dtype=torch.bool),

@@ -40,6 +40,8 @@ def open_windows(
         first = state.origin
     state.start = torch.where(done, first, state.start)
     state.stop = torch.where(done, torch.minimum(start + width, state.end), state.stop)
+    alone = done & is_lead(state, next_hole[:, None])[:, 0]
+    state.stop = torch.where(alone, next_hole + 1, state.stop)
     state.step = torch.where(done, 0, state.step)
     masks = (state.masked & in_window(state)).sum(-1)
     state.opened = torch.where(done, masks, state.opened)
@@ -48,6 +50,11 @@ def open_windows(
     state.anchor[done] = -1
     state.memory.forget(done)
     return done
+
+
+def is_lead(state: State, positions: Tensor) -> Tensor:
+    """Whether positions, [B, N], begin a block whose first token is written alone."""
+    return (state.lead > 0)[:, None] & (positions % state.lead.clamp_min(1)[:, None] == 0)
 
 
 def resize_windows(state: State, rule: Rule, block: int | None, more: Tensor, anew: Tensor) -> None:
@@ -87,7 +94,8 @@ def windows_after(state: State, block: int | None) -> Tensor:
     place = torch.arange(state.masked.shape[-1], device=state.masked.device)
     later = (state.masked & (place >= state.stop[:, None])).long()
     window = (place - state.grid[:, None]).clamp_min(0) // block
-    return torch.zeros_like(later).scatter_reduce(-1, window, later, "amax").sum(-1)
+    leads = (later * is_lead(state, place[None])).sum(-1)
+    return torch.zeros_like(later).scatter_reduce(-1, window, later, "amax").sum(-1) + leads
 
 
 def forwards_here(state: State, block: int | None, steps: int) -> Tensor:

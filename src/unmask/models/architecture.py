@@ -24,6 +24,18 @@ class Experts:
 
 
 @dataclass(frozen=True)
+class LocalAttention:
+    """Layers that see near positions only; the first and every n-th after it see all."""
+
+    reach: int  # the largest distance that a local layer sees
+    every: int
+    rope_theta: float  # of the local layers
+
+    def is_local(self, layer: int) -> bool:
+        return layer % self.every != 0
+
+
+@dataclass(frozen=True)
 class Architecture:
     """A pre-norm transformer with rotary positions and gated MLPs, or experts."""
 
@@ -44,7 +56,10 @@ class Architecture:
     experts: Experts | None = None
     dense_layers: frozenset[int] = frozenset()  # layers without experts, in a model with experts
     block: int | None = None  # block-causal attention of this width; None: full
+    from_prompt_end: bool = False  # blocks are counted from the prompt's end, else from position 0
     shift: bool = False  # the output at i - 1 predicts token i
+    local: LocalAttention | None = None  # ModernBERT
+    positions: int | None = None  # learned positions instead of rotary ones (GPT-2)
 
     def has_experts(self, layer: int) -> bool:
         """Whether a layer's MLP is a mixture of experts."""

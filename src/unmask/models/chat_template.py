@@ -14,6 +14,7 @@ from jinja2 import nodes
 from jinja2.compiler import CodeGenerator, Frame
 from jinja2.exceptions import TemplateError
 from jinja2.filters import do_indent
+from jinja2.meta import find_undeclared_variables
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from unmask.errors import ModelError, RequestError, UnmaskError
@@ -29,11 +30,13 @@ _GROWING_METHODS = ("center", "expandtabs", "format_map", "ljust", "rjust", "tra
 
 
 class ChatTemplate:
-    """A compiled template; ModelError if it is not a template."""
+    """A compiled template and the names that it reads; ModelError if it is not a template."""
 
     def __init__(self, source: str, name: str) -> None:
+        environment = _Environment()
         try:
-            self._compiled = _Environment().from_string(source)
+            self._compiled = environment.from_string(source)
+            self.names = find_undeclared_variables(environment.parse(source))
         except (TemplateError, RecursionError, TypeError, ValueError) as error:
             reason = " ".join(str(error).split())[:200]
             raise ModelError(f"{name}: broken chat template: {reason}") from None

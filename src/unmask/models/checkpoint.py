@@ -14,7 +14,7 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
 from unmask.errors import ModelError
-from unmask.models.families import Target, TensorSource
+from unmask.models.family import Target, TensorSource
 
 INDEX, SINGLE = "model.safetensors.index.json", "model.safetensors"
 KEPT_IN_FLOAT32 = "mlp.bias"  # of a router, which decides by small differences
@@ -119,13 +119,15 @@ class Checkpoint:
             expected = [*shape] if target.index is None else [*shape[1:]]
             if source.height is not None:
                 expected[0] = source.height
+            if source.transposed:
+                expected.reverse()
             if list(piece.get_shape()) != expected:
                 raise ModelError(
                     f"{file}: the tensor {stored!r} has shape {tuple(piece.get_shape())}, "
                     f"config.json asks for {tuple(expected)}"
                 )
             value: Tensor = tensors.get_tensor(stored) if rows is None else piece[slice(*rows)]
-            return value
+            return value.T.contiguous() if source.transposed else value
         except SafetensorError as error:
             raise ModelError(f"{file}: cannot read {stored!r} ({error}); fetch it again") from None
 

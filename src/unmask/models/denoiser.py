@@ -26,7 +26,9 @@ class ModelSpec:
     eos_id: int | None = None
     stop_ids: tuple[int, ...] = ()
     name: str = "model"
-    block: int | None = None  # block-causal attention: windows are blocks of this width from 0
+    block: int | None = None  # block-causal attention: windows are blocks of this width
+    from_prompt_end: bool = False  # these blocks count from the prompt's end, else from position 0
+    lead: bool = False  # the first token of a block is written alone, from the block before it
     shadows: bool = False  # whether a forward can look at positions without their own tokens
 
     def __post_init__(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,9 +16,9 @@ from unmask.models.architecture import Architecture
 from unmask.models.checkpoint import KEPT_IN_FLOAT32, Checkpoint, open_file, read_json
 from unmask.models.config import Config
 from unmask.models.denoiser import ModelSpec
-from unmask.models.families import Family, family_of
+from unmask.models.families import family_of, in_blocks, is_ambiguous
+from unmask.models.family import Family
 from unmask.models.tokenizer import Tokenizer
-from unmask.models.transformer import Transformer
 
 MOST_EXPERTS = 1 << 16
 _STORED = {"F32": "float32", "BF16": "bfloat16", "F16": "float16", "F64": "float64"}
@@ -33,15 +34,20 @@ class Description:
     arch: Architecture
     tokenizer: Tokenizer
     spec: ModelSpec
-    mask_from: str  # where mask_id comes from: user, config, tokenizer or family
+    mask_from: str  # where mask_id comes from: user, config, tokenizer, spelling or family
 
     @property
     def context(self) -> int | None:
         """The longest sequence that the config allows; None if it does not say."""
-        for key in ("max_sequence_length", "max_position_embeddings"):
+        for key in ("max_sequence_length", "max_position_embeddings", "n_positions"):
             if self.config.get(key):
                 return self.config.whole(key)
         return None
+
+    @property
+    def unsaid_family(self) -> str | None:
+        """The family's name if the config alone does not tell it."""
+        return self.family.name if is_ambiguous(self.family) else None
 
 
 @dataclass(frozen=True)
@@ -60,48 +66,96 @@ class Weights:
         return (self.parameters - self.in_float32) * width + self.in_float32 * 4
 
 
-def describe(folder: Path, mask_id: int | None = None, block: int | None = None) -> Description:
+def describe(
+    folder: Path, mask_id: int | None = None, block: int | None = None, family: str | None = None
+) -> Description:
     """Read the config and the tokenizer of a folder; raises the errors that `load` raises."""
     config = Config(read_json(folder / "config.json"), str(folder / "config.json"))
-    family = family_of(config)
-    arch = family.read(config)
+    family_of(config, family, masked=True)  # an unknown class is said before a broken tokenizer
+    tokenizer = Tokenizer.load(folder)
+    chosen = _family(folder, config, tokenizer, mask_id, family)
+    if family is None and block is not None:
+        chosen = in_blocks(chosen)
+    arch = chosen.read(config)
     if arch.experts is not None and arch.layers * arch.experts.count > MOST_EXPERTS:
         raise ModelError(
             f"{config.file}: {arch.layers} layers of {arch.experts.count} experts; all layers may "
             f"have at most {MOST_EXPERTS} together"
         )
-    tokenizer = Tokenizer.load(folder)
     if block is not None and block < 1:
         raise ModelError(f"block must be >= 1, got {block}")
     if block is not None and arch.block is None:
         raise ModelError(
-            f"{family.name} attends to everything at once; give the block to decode(), not load()"
+            f"{chosen.name} attends to everything at once; give the block to decode(), not load()"
         )
-    mask, mask_from = _mask(config, family, tokenizer, mask_id)
+    mask, mask_from = _mask(config, chosen, tokenizer, mask_id)
     if not 0 <= mask < arch.vocab_size:
         raise ModelError(
             f"{folder}: mask token {shown(mask)} lies outside the vocabulary "
             f"0..{arch.vocab_size - 1}; give the right one as mask_id"
         )
-    ends = _ends(folder, config, family, tokenizer)
+    ends = _ends(folder, config, chosen, tokenizer)
     name = embedded.NAME if folder == embedded.FOLDER else folder.resolve().name
     width = block or arch.block
-    shadows = width is None and not arch.shift
-    spec = ModelSpec(mask, arch.vocab_size, ends[0], tuple(ends), name, width, shadows)
-    return Description(folder, config, family, arch, tokenizer, spec, mask_from)
+    spec = ModelSpec(
+        mask,
+        arch.vocab_size,
+        ends[0],
+        tuple(ends),
+        name,
+        width,
+        from_prompt_end=arch.from_prompt_end,
+        lead=arch.shift and width is not None,
+        shadows=width is None and not arch.shift,
+    )
+    return Description(folder, config, chosen, arch, tokenizer, spec, mask_from)
+
+
+def _family(
+    folder: Path,
+    config: Config,
+    tokenizer: Tokenizer,
+    mask_id: int | None,
+    name: str | None,
+) -> Family:
+    """The family by name, by the config, or by the folder's name, which is said in a warning."""
+    first = family_of(config, name, masked=True)
+    masked = _mask(config, first, tokenizer, mask_id)[1] != "family"
+    chosen = family_of(config, name, _released_name(folder), masked)
+    if name is None and chosen.named:
+        warnings.warn(
+            f"{chosen.named!r} in the folder's name is taken for attention in blocks of "
+            f"{chosen.read(config).block}, counted from the prompt's end; no file says so; give "
+            f"family {chosen.name} (or {first.name} for full attention) to say so yourself",
+            stacklevel=4,
+        )
+    return chosen
+
+
+def _released_name(folder: Path) -> str:
+    """The name of a checkpoint; the hub's cache keeps it two folders above the files."""
+    folder = folder.resolve()
+    return folder.parent.parent.name if folder.parent.name == "snapshots" else folder.name
 
 
 def _mask(
     config: Config, family: Family, tokenizer: Tokenizer, mask_id: int | None
 ) -> tuple[int, str]:
-    """The mask token and where it comes from: the caller, config, tokenizer or family."""
+    """The mask token and where it comes from; `spelling` is one that the family writes."""
     candidates = {
         "user": mask_id,
         "config": next(iter(config.token_ids("mask_token_id")), None),
         "tokenizer": tokenizer.token_id("mask_token"),
+        "spelling": _spelled_mask(family, tokenizer),
         "family": family.mask_id,
     }
     return next((token, name) for name, token in candidates.items() if token is not None)
+
+
+def _spelled_mask(family: Family, tokenizer: Tokenizer) -> int | None:
+    """The first mask token of the family that the tokenizer has, though it does not call it so."""
+    tokens = map(tokenizer.token_id, family.mask_tokens)
+    return next((token for token in tokens if token is not None), None)
 
 
 def _ends(folder: Path, config: Config, family: Family, tokenizer: Tokenizer) -> list[int]:
@@ -114,6 +168,8 @@ def _ends(folder: Path, config: Config, family: Family, tokenizer: Tokenizer) ->
         *generation.token_ids("eos_token_id"),
         *([] if own is None else [own]),
     ]
+    if family.eos_of_tokenizer and own is not None:
+        listed = [own]
     if not listed:
         raise ModelError(
             f"{config.file}: the key 'eos_token_id' is missing, and no file beside it names an "
@@ -127,7 +183,7 @@ def weights(description: Description) -> Weights:
     """Count the parameters and check that the files hold every tensor."""
     arch, checkpoint = description.arch, Checkpoint(description.folder)
     with torch.device("meta"):
-        module = Transformer(arch)
+        module = description.family.network(arch)
     sizes = {name: parameter.numel() for name, parameter in module.named_parameters()}
     for _, source in description.family.tensors(arch):
         checkpoint.resolve(source.name)

@@ -43,6 +43,19 @@ class RMSNorm(nn.Module):
         return self.weight * y.to(x.dtype)
 
 
+class LayerNorm(nn.Module):
+    """(x - mean) / deviation, times a weight, plus a bias if there is one."""
+
+    def __init__(self, size: int, eps: float, bias: bool = False) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(size))
+        self.bias = nn.Parameter(torch.empty(size)) if bias else None
+        self.eps = eps
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.layer_norm(x, self.weight.shape, self.weight, self.bias, self.eps)
+
+
 class Rotary(NamedTuple):
     """Cosines and sines of every position's angles: [B, Q, 1, R] each."""
 

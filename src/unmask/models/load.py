@@ -14,10 +14,9 @@ from unmask.errors import ModelError
 from unmask.models.architecture import Architecture
 from unmask.models.checkpoint import Checkpoint
 from unmask.models.describe import Description, describe
-from unmask.models.families import Family
+from unmask.models.family import Family, Network
 from unmask.models.pretrained import Pretrained
 from unmask.models.tokenizer import Tokenizer
-from unmask.models.transformer import Transformer
 from unmask.models.words import DTYPES
 
 WANTED = ["*.json", "*.safetensors", "*.txt", "*.jinja"]  # the files of a hub repository
@@ -42,6 +41,7 @@ def load(
     device: str | torch.device | None = None,
     dtype: str | torch.dtype | None = None,
     mask_id: int | None = None,
+    family: str | None = None,
     block: int | None = None,
     exact: bool | None = None,
     compile: bool = False,
@@ -49,7 +49,7 @@ def load(
     revision: str | None = None,
     token: str | None = None,
 ) -> Loaded:
-    """Load a checkpoint of the LLaDA, Dream, LLaDA-MoE, LLaDA2 or SDAR family.
+    """Load a checkpoint of one of the families that `unmask models` lists.
 
     Args:
         source: a folder, or a hub id such as `GSAI-ML/LLaDA-8B-Instruct` (default: the small
@@ -57,7 +57,9 @@ def load(
         device: the device of the weights (default: cuda if there is one, else cpu).
         dtype: float32, bfloat16 or float16 (default: as stored; embedded model: float32).
         mask_id: the mask token, if the config and the tokenizer name a wrong one or none.
-        block: the block width of a block-causal model (default: the config's).
+        family: the family, where config.json does not tell: `open-dcoder` for a causal class that
+            fills masks, `a2d-qwen3-bd3lm` or `a2d-qwen3` for attention in blocks or everywhere.
+        block: the block width of a block-causal model (default: the config's, else the family's).
         exact: run rows of unequal length in separate forwards instead of padding them. A batch
             then equals single runs in bfloat16 and float16 too (default: True on the CPU in those
             dtypes, where it costs next to nothing).
@@ -66,7 +68,7 @@ def load(
         revision: the revision of the hub repository.
         token: the access token for a gated hub repository.
     """
-    description = describe(find_folder(source, revision, token), mask_id, block)
+    description = describe(find_folder(source, revision, token), mask_id, block, family)
     return load_described(
         description, device=device, dtype=dtype, exact=exact, compile=compile, device_map=device_map
     )
@@ -87,7 +89,7 @@ def load_described(
     """
     folder, family, arch = description.folder, description.family, description.arch
     with torch.device("meta"):
-        module = Transformer(arch)
+        module = family.network(arch)
     places = _places(module, usable_device(device), device_map)
     checkpoint, plan = Checkpoint(folder), list(family.tensors(arch))
     stored = checkpoint.stored_dtype(plan[0][1].name)  # the embedding's; files may mix several
@@ -189,7 +191,7 @@ def usable_device(device: str | torch.device | None = None) -> torch.device:
 
 
 def _places(
-    module: Transformer, device: torch.device, device_map: str | dict[str, Any] | None
+    module: Network, device: torch.device, device_map: str | dict[str, Any] | None
 ) -> dict[str, torch.device]:
     """The device of every parameter, by its name."""
     names = [name for name, _ in module.named_parameters()]
@@ -210,7 +212,7 @@ def _places(
     return places
 
 
-def _dispatch(module: Transformer, places: dict[str, torch.device]) -> None:
+def _dispatch(module: Network, places: dict[str, torch.device]) -> None:
     """Install hooks that move the activations to the device of each layer."""
     by_module: dict[str, torch.device] = {}
     for name, device in places.items():

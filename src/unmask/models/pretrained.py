@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import torch
 from torch import Tensor
 
 from unmask.models.architecture import Architecture
-from unmask.models.denoiser import Canvas, Hidden, ModelSpec, cells, ship
+from unmask.models.denoiser import Canvas, Hidden, ModelSpec, cells, read_at, ship
+from unmask.models.family import Network
 from unmask.models.function import by_length
-from unmask.models.transformer import Transformer, block_causal
+from unmask.models.transformer import block_causal
 
 CACHED_BYTES = 8 << 20  # size of weights that fit into a processor's cache
 CACHED_PLACES = 512  # tokens whose states fit beside them
@@ -28,7 +29,7 @@ class Pretrained:
     rows of similar length together.
     """
 
-    module: Transformer
+    module: Network
     spec: ModelSpec
     exact: bool = False
 
@@ -50,20 +51,40 @@ class Pretrained:
         return sum(parameter.numel() for parameter in self.module.parameters())
 
     def trunk(self, canvas: Canvas) -> Hidden:
-        """One forward; in a block-causal model it stops after the active block."""
+        """One forward; in a block-causal model it stops after the last block that is read."""
         if canvas.shadow:
             return self._with_shadow(canvas)
-        blockwise = self.spec.block is not None
-        seen = torch.minimum(canvas.stop, canvas.lengths) if blockwise else canvas.lengths
+        seen, offset = self.reach(canvas), self.offset(canvas)
         if self.exact:
-            states = by_length(canvas.tokens, seen, self._unpadded)
+            states = self._unpadded(canvas, seen, offset)
         elif self._in_cache and len(seen) * int(seen.max()) > CACHED_PLACES:
-            states = self._in_parts(canvas, seen)
+            states = self._in_parts(canvas, seen, offset)
         else:
-            states = self._padded(canvas.tokens[:, : int(seen.max())], canvas.lengths)
-        if not blockwise:
+            states = self._padded(canvas.tokens[:, : int(seen.max())], canvas.lengths, offset)
+        if self.spec.block is None:
             return Hidden(states)
-        return Hidden(states, fresh=torch.arange(canvas.tokens.shape[-1]) < seen[:, None])
+        place = torch.arange(canvas.tokens.shape[-1])
+        return Hidden(states, fresh=read_at(place, self.arch.shift) < seen[:, None])
+
+    def offset(self, canvas: Canvas) -> Tensor:
+        """What is added to a position before blocks are counted from 0: [B].
+
+        Where blocks count from the prompt's end, one begins at the first position of the answer.
+        """
+        if self.spec.block is None or not self.spec.from_prompt_end:
+            return torch.zeros_like(canvas.lengths)
+        return -(~canvas.given).int().argmax(-1) % self.spec.block
+
+    def reach(self, canvas: Canvas) -> Tensor:
+        """One past the last position that a forward must compute: [B].
+
+        In a block-causal model it is the end of the block with the last output that is read.
+        """
+        if self.spec.block is None:
+            return canvas.lengths
+        block, offset = self.spec.block, self.offset(canvas)
+        last = read_at(canvas.stop - 1, self.arch.shift) + offset
+        return torch.minimum((last // block + 1) * block - offset, canvas.lengths)
 
     def _with_shadow(self, canvas: Canvas) -> Hidden:
         """One forward over the canvas and a second set of masks for the windows' positions."""
@@ -91,13 +112,13 @@ class Pretrained:
         small = self.parameters * self.dtype.itemsize <= CACHED_BYTES
         return small and self.device.type == "cpu"
 
-    def _padded(self, tokens: Tensor, lengths: Tensor) -> Tensor:
+    def _padded(self, tokens: Tensor, lengths: Tensor, offset: Tensor) -> Tensor:
         """Hidden states of all rows in one forward: [b, l] -> [b, l, D]."""
-        mask = self.attention_mask(lengths, tokens.shape[-1])
+        mask = self.attention_mask(lengths, tokens.shape[-1], offset)
         hidden: Tensor = self.module(ship(tokens, self.device), mask=mask)
         return hidden
 
-    def _in_parts(self, canvas: Canvas, seen: Tensor) -> Tensor:
+    def _in_parts(self, canvas: Canvas, seen: Tensor, offset: Tensor) -> Tensor:
         """Hidden states of all rows in several forwards, the longest rows first."""
         states = torch.zeros(len(seen), int(seen.max()), self.arch.hidden, dtype=self.dtype)
         order = seen.argsort(descending=True, stable=True)
@@ -105,18 +126,31 @@ class Pretrained:
             width = int(seen[order[0]])
             count = max(1, CACHED_PLACES // width)
             rows, order = order[:count], order[count:]
-            states[rows, :width] = self._padded(canvas.tokens[rows, :width], canvas.lengths[rows])
+            tokens, lengths = canvas.tokens[rows, :width], canvas.lengths[rows]
+            states[rows, :width] = self._padded(tokens, lengths, offset[rows])
         return states
 
-    def _unpadded(self, tokens: Tensor) -> Tensor:
+    def _unpadded(self, canvas: Canvas, seen: Tensor, offset: Tensor) -> Tensor:
+        """Hidden states of all rows; a forward has rows of one length and one offset."""
+        parts = []
+        for value in sorted(set(offset.tolist())):
+            rows = (offset == value).nonzero()[:, 0]
+            call = partial(self._without_padding, offset=torch.tensor([value]))
+            parts.append((rows, by_length(canvas.tokens[rows], seen[rows], call)))
+        if len(parts) == 1:
+            return parts[0][1]
+        order = torch.cat([rows for rows, _ in parts]).argsort()
+        return torch.cat([states for _, states in parts])[ship(order, self.device)]
+
+    def _without_padding(self, tokens: Tensor, offset: Tensor) -> Tensor:
         """Hidden states of rows without padding: [b, l] -> [b, l, D]."""
-        return self._padded(tokens, torch.tensor([tokens.shape[-1]]))
+        return self._padded(tokens, torch.tensor([tokens.shape[-1]]), offset)
 
     def head(self, hidden: Hidden, rows: Tensor, positions: Tensor) -> Tensor:
         """Logits of the requested cells; a shifted model predicts token i at position i - 1."""
         return self.module.logits(cells(hidden.states, rows, positions, self.arch.shift))
 
-    def attention_mask(self, lengths: Tensor, width: int) -> Tensor | None:
+    def attention_mask(self, lengths: Tensor, width: int, offset: Tensor) -> Tensor | None:
         """True where a query may attend to a key, [B, 1, Q or 1, K]; None if everywhere."""
         if self.spec.block is None and int(lengths.min()) >= width:
             return None
@@ -124,9 +158,13 @@ class Pretrained:
         real = place < lengths[:, None]  # [B, K]
         if self.spec.block is None:
             return ship(real[:, None, None], self.device)
+        place = place + offset[:, None]
         mask = block_causal(place, place, self.spec.block) & real[:, None]
         return ship(mask[:, None], self.device)
 
-    def with_block(self, block: int) -> Pretrained:
-        """The same weights with another block width."""
-        return replace(self, spec=replace(self.spec, block=block))
+    def with_block(self, block: int, from_prompt_end: bool | None = None) -> Pretrained:
+        """The same weights with another block width, and blocks counted from another place."""
+        if from_prompt_end is None:
+            from_prompt_end = self.spec.from_prompt_end
+        spec = replace(self.spec, block=block, from_prompt_end=from_prompt_end)
+        return replace(self, spec=spec)

@@ -22,15 +22,17 @@ class ModelSource:
     block: int | None = None  # block width of a block-causal model; None: the config's
     cache: str = "none"
     guidance: float | None = None
+    family: str | None = None  # None: as the config and the folder's name say
 
     def describe(self) -> Description:
         """Find the folder and read its config and tokenizer."""
-        return describe(find_folder(self.path), self.mask_id, self.block)
+        return describe(find_folder(self.path), self.mask_id, self.block, self.family)
 
     def load(self, description: Description | None = None) -> Denoiser:
         """Load the model with its cache and guidance.
 
-        Give `description` if the folder is already read; it replaces `path`, `mask_id`, `block`.
+        Give `description` if the folder is already read; it replaces `path`, `mask_id`, `block`
+        and `family`.
         """
         loaded = load_described(
             description or self.describe(), device=self.device, dtype=self.dtype

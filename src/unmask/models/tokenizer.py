@@ -15,6 +15,7 @@ from tokenizers.models import BPE
 from unmask.errors import ModelError, RequestError
 from unmask.models.checkpoint import read_json
 from unmask.models.quoting import Quotes
+from unmask.models.template_args import check_template_args
 
 if TYPE_CHECKING:
     from unmask.models.chat_template import ChatTemplate
@@ -152,8 +153,13 @@ class Tokenizer:
         words = dict.fromkeys(piece.strip() or piece for piece in pieces)
         return [word for word in words if word != self.roles["unk_token"]]
 
-    def render(self, messages: Sequence[Message], add_generation_prompt: bool = True) -> str:
-        """A chat as text, by the model's chat template."""
+    def render(
+        self,
+        messages: Sequence[Message],
+        template_args: Mapping[str, Any] | None = None,
+        add_generation_prompt: bool = True,
+    ) -> str:
+        """A chat as text, by the model's chat template; `template_args` are its other words."""
         if self.template is None:
             raise RequestError(
                 f"{self.folder or 'this tokenizer'} has no chat template; give the prompt as "
@@ -163,9 +169,23 @@ class Tokenizer:
             if not {"role", "content"} <= set(message):
                 raise RequestError(f"a message needs 'role' and 'content', got {dict(message)}")
         words = {"messages": list(messages), "add_generation_prompt": add_generation_prompt}
-        return self._compiled.render(**words, **self.roles)
+        given = check_template_args("template_args", template_args or {})
+        if taken := [name for name in given if name in _ROLES]:
+            raise RequestError(f"template_args: {taken[0]!r} is the tokenizer's own; leave it out")
+        return self._compiled.render(**{**self.roles, **given, **words})
 
-    def encode_chat(self, messages: Sequence[Message], control_tokens: bool = False) -> list[int]:
+    def unread_args(self, template_args: Mapping[str, Any]) -> list[str]:
+        """The names of arguments that the chat template does not use."""
+        if not template_args:
+            return []
+        return [name for name in template_args if name not in self._compiled.names]
+
+    def encode_chat(
+        self,
+        messages: Sequence[Message],
+        template_args: Mapping[str, Any] | None = None,
+        control_tokens: bool = False,
+    ) -> list[int]:
         """A chat as token ids, up to the point where the answer begins.
 
         Control tokens in the messages, such as `<|eot_id|>`, are text, unless `control_tokens`
@@ -173,7 +193,7 @@ class Tokenizer:
         """
         quotes = Quotes()
         chat = messages if control_tokens else quotes.hide(self, messages)
-        return quotes.encode(self, self.render(chat))
+        return quotes.encode(self, self.render(chat, template_args))
 
     @cached_property
     def _compiled(self) -> ChatTemplate:

@@ -11,7 +11,8 @@ from unmask.errors import ModelError, UnmaskError
 from unmask.models.architecture import Architecture
 from unmask.models.config import Config
 from unmask.models.denoiser import Canvas, Denoiser, Hidden, ModelSpec, cells, ship
-from unmask.models.families import FAMILIES, Family, family_of
+from unmask.models.families import FAMILIES, family_of
+from unmask.models.family import Family
 from unmask.models.function import by_length, from_function
 from unmask.models.rotary import check_rotary
 from unmask.models.transformer import block_causal

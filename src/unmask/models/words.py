@@ -1,4 +1,8 @@
-"""The names of dtypes and caches; this module imports nothing, so that `--help` stays fast."""
+"""Names of dtypes, caches and families; nothing is imported here, so that `--help` stays fast."""
 
 DTYPES = ("float32", "bfloat16", "float16")
+FAMILY_NAMES = (
+    "llada", "dream", "llada-moe", "llada2", "sdar", "a2d-qwen3", "a2d-qwen3-bd3lm", "opdlm",
+    "a2d-qwen2", "a2d-qwen2-bd3lm", "open-dcoder", "fast-dllm-v2", "modernbert-chat", "diffugpt",
+)  # fmt: skip
 CACHES = ("none", "prefix", "dual", "delayed", "block")

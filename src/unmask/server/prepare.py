@@ -13,7 +13,7 @@ from unmask.errors import RequestError, UnmaskError
 from unmask.server.errors import ApiError, wrong_request
 from unmask.server.limits import RequestLimits, check_rule
 from unmask.server.schema import LENGTHS, REQUEST_OPTIONS, ChatRequest, CompletionRequest
-from unmask.text.prompts import Prompt
+from unmask.text.prompts import Prompt, RenderedPrompt
 from unmask.text.session import Session
 
 
@@ -52,12 +52,15 @@ def prepare(served: ServedModel, body: ChatRequest | CompletionRequest) -> Prepa
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            resolved = session.resolve(_options(served, body), bool(body.infill))
+            options = _options(served, body)
+            resolved = session.resolve(options, bool(body.infill))
             if body.trace and resolved.settings.growth is not None:
                 raise RequestError("a trace holds a canvas of one length; leave out trace, or auto")
             served.limits.check_size(0, 0 if body.infill else resolved.length)
             prompts = _prompts(served, body)
-            first = [_request(served, prompt, resolved, messages) for prompt in prompts]
+            words = options.template_words
+            rendered = [prompt.render(session.tokenizer, words) for prompt in prompts]
+            first = [_request(served, prompt, resolved, messages) for prompt in rendered]
         except UnmaskError as error:
             raise wrong_request(error) from None
     stops = (body.stop,) if isinstance(body.stop, str) else tuple(body.stop or ())
@@ -97,6 +100,7 @@ def _options(served: ServedModel, body: ChatRequest | CompletionRequest) -> Deco
     """The request's options over the server's defaults."""
     changes = {name: getattr(body, name) for name in REQUEST_OPTIONS}
     changes["length"] = next(iter(_lengths(body).values()), None)
+    changes["template_args"] = getattr(body, "chat_template_kwargs", None)
     options = served.session.changed(changes)
     if options.length == "auto" and options.longest is None:
         options = replace(options, longest=served.limits.length)
@@ -136,11 +140,10 @@ def _bytes(text: str) -> int:
 
 
 def _request(
-    served: ServedModel, prompt: Prompt, resolved: Resolved, messages: list[str]
+    served: ServedModel, rendered: RenderedPrompt, resolved: Resolved, messages: list[str]
 ) -> Request:
     """The canvas of one prompt; warnings go into `messages`."""
     session = served.session
-    rendered = prompt.render(session.tokenizer)
     if rendered.infill:  # checked before the canvas is made
         served.limits.check_size(0, rendered.count_masks())
     request = rendered.request(session.tokenizer, session.spec, resolved)

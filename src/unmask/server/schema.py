@@ -51,6 +51,7 @@ class CommonFields(StrictModel):
     max_tokens: Count | None = Field(None, description="same as `length`")
     block: Count | Literal["full"] | None = _option("block")
     eos: Eos | None = _option("eos")
+    sub_block: Count | None = _option("sub_block")
     steps: Count | None = _option("steps")
     seed: int | None = _option("seed", ge=0, lt=2**62)  # leaves room for seed + n
     temperature: float | None = _option("temperature", ge=0, le=100)
@@ -126,6 +127,9 @@ class ChatRequest(CommonFields):
 
     messages: Annotated[list[ChatMessage], Field(min_length=1, max_length=256)]
     max_completion_tokens: Count | None = Field(None, description="same as `length`")
+    chat_template_kwargs: dict[str, Any] | None = Field(
+        None, description=OPTIONS["template_args"].help, examples=[{"enable_thinking": False}]
+    )
     reasoning_effort: str | None = Field(None, max_length=64)
     verbosity: str | None = Field(None, max_length=64)
 

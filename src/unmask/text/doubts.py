@@ -28,6 +28,8 @@ def doubts(
     unknown = prompt.unknown_words(tokenizer)
     if unknown:
         yield f"{spec.name} does not know {', '.join(map(repr, unknown))}"
+    if prompt.unread:
+        yield f"the chat template of {spec.name} does not use {', '.join(prompt.unread)}"
     if not prompt.infill and prompt.holds_masks:
         yield "[MASK] in a prompt is plain text; infill fills it"
     select, masks = request.settings.rule.select, int((request.canvas == spec.mask_id).sum())

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from unmask.decoding.options import MOST
 from unmask.decoding.request import Request, infill_request, prompt_request
@@ -37,13 +38,19 @@ class Prompt:
         if not any(map(str.strip, texts)):
             raise RequestError("the prompt is empty; give a text of at least one word")
 
-    def render(self, tokenizer: Tokenizer) -> RenderedPrompt:
+    def render(
+        self, tokenizer: Tokenizer, template_args: Mapping[str, Any] | None = None
+    ) -> RenderedPrompt:
         """The text that the model sees; a chat goes through the chat template."""
         if not self.messages:
             return RenderedPrompt(self.text, self.infill, self.seed)
         quotes = Quotes()
         messages = self.messages if self.control else quotes.hide(tokenizer, self.messages)
-        return RenderedPrompt(tokenizer.render(messages), self.infill, self.seed, quotes)
+        if not self.control:
+            _refuse_control(tokenizer, template_args or {})
+        text = tokenizer.render(messages, template_args)
+        unread = tuple(tokenizer.unread_args(template_args or {}))
+        return RenderedPrompt(text, self.infill, self.seed, quotes, unread)
 
 
 @dataclass(frozen=True)
@@ -54,6 +61,7 @@ class RenderedPrompt:
     infill: bool
     seed: int
     quotes: Quotes = field(default_factory=Quotes)
+    unread: tuple[str, ...] = ()  # arguments that the chat template does not use
 
     @property
     def text(self) -> str:
@@ -154,6 +162,20 @@ def _masks_of(match: re.Match[str]) -> int:
     if len(digits) > len(str(MOST)) or not 1 <= int(digits) <= MOST:
         raise RequestError(f"{_shortened(match[0])}: write [MASK*N] with N from 1 to {MOST}")
     return int(digits)
+
+
+def _refuse_control(tokenizer: Tokenizer, value: Any) -> None:
+    """Raise if a text in the arguments of a chat template holds a control token."""
+    if isinstance(value, str):
+        if held := tokenizer.control_tokens(value):
+            _, begin, end = held[0]
+            raise RequestError(
+                f"template_args hold the control token {value[begin:end]!r}; leave it out, or "
+                "allow control tokens"
+            )
+    elif isinstance(value, list | tuple | Mapping):
+        for each in value.values() if isinstance(value, Mapping) else value:
+            _refuse_control(tokenizer, each)
 
 
 def _shortened(text: str) -> str:

@@ -27,16 +27,16 @@ from unmask.models.caches import POLICIES, Cached, check_cache
 from unmask.models.denoiser import Denoiser
 from unmask.models.describe import Description, describe
 from unmask.models.fingerprint import fingerprint, sha_of
-from unmask.models.load import Loaded, default_dtype, find_folder, load_described, usable_device
+from unmask.models.load import default_dtype, find_folder, load_described, usable_device
 from unmask.models.source import ModelSource
-from unmask.models.tokenizer import Message, Tokenizer
-from unmask.models.transformers_model import wrap
+from unmask.models.tokenizer import Message
 from unmask.models.wrappers.guided import Guided, check_scale
 from unmask.rules.fingerprint import sources_of
 from unmask.rules.spelling import for_key
 from unmask.text.answers import Answer, decode_requests
 from unmask.text.clock import Seconds, timed_steps
 from unmask.text.doubts import doubts, too_long
+from unmask.text.in_memory import in_memory
 from unmask.text.prompts import Prompt, PromptFormat, RenderedPrompt
 from unmask.text.settled import RowCanvas, TextReader
 from unmask.trace.recording.files import KeptBytes, Traces
@@ -87,12 +87,14 @@ class Session:
                 raise RequestError("a checkpoint has its own tokenizer; leave the tokenizer out")
             self.name = str(Path(model or embedded.NAME))
             self.device = usable_device(device)
-            checkpoint = describe(find_folder(self.name), self.options.mask_id)
+            checkpoint = describe(
+                find_folder(self.name), self.options.mask_id, family=self.options.family
+            )
             self.spec = resolve(_sized(self.options, checkpoint), checkpoint.spec).spec
             self.checkpoint = replace(checkpoint, spec=self.spec)
             self.tokenizer, self.context = checkpoint.tokenizer, checkpoint.context
         else:
-            self._in_memory, self.tokenizer = _in_memory(model, tokenizer, self.options)
+            self._in_memory, self.tokenizer = in_memory(model, tokenizer, self.options)
             self.spec, self.context = self._in_memory.spec, None
             self.name, self.device = self.spec.name, self._in_memory.device
         self.context = context or self.context
@@ -258,7 +260,7 @@ class Session:
 
     def request(self, prompt: Prompt, options: DecodingOptions | None = None) -> Request:
         """The canvas of a prompt, checked; warns of what the model was not made for."""
-        rendered = prompt.render(self.tokenizer)
+        rendered = prompt.render(self.tokenizer, (options or self.options).template_words)
         resolved = self.resolve(options, prompt.infill)
         request = rendered.request(self.tokenizer, self.spec, resolved)
         if long := too_long(request, self.context, self.spec):
@@ -324,6 +326,7 @@ class Session:
             self.spec.block,
             options.cache or "none",
             options.guidance,
+            self.checkpoint.unsaid_family if self.checkpoint else None,
         )
 
     @cached_property
@@ -363,6 +366,9 @@ class Session:
             "system": form.system,
             "infill": form.infill,
         }
+        for name in ("family", "template_args"):  # no key where there is none
+            if (value := getattr(options, name)) is not None:
+                record[name] = value
         if parts := sources_of(rule):
             record["parts"] = parts
         return {**record, "sha": sha_of({**record, "rule": for_key(str(rule))})}
@@ -384,15 +390,3 @@ def _sized(options: DecodingOptions, checkpoint: Description | None) -> Decoding
     if inside and options.length is None:
         return replace(options, length=embedded.LENGTH)
     return options
-
-
-def _in_memory(model: Any, tokenizer: Any, options: DecodingOptions) -> tuple[Denoiser, Tokenizer]:
-    """A denoiser and our tokenizer, from what a program holds."""
-    if isinstance(model, Loaded):
-        return model.model, tokenizer or model.tokenizer
-    if tokenizer is None:
-        raise RequestError("a model in memory needs its tokenizer: Session(model, tokenizer)")
-    denoiser = wrap(model, tokenizer, mask_id=options.mask_id)
-    if not isinstance(tokenizer, Tokenizer):
-        tokenizer = Tokenizer.of_transformers(tokenizer)
-    return denoiser, tokenizer

@@ -32,6 +32,8 @@ def test_every_option_can_be_swept():
         "history": [4, 8], "temperature": [0, 0.5], "top_p": [0.9, 1], "top_k": [0, 5],
         "tempered": [True, False], "seed": [0, 1], "cache": ["none", "prefix"],
         "guidance": [1.0, 2], "dtype": ["float32", "bfloat16"], "mask_id": [1, 2],
+        "family": ["llada", "dream"], "sub_block": [2, 4],
+        "template_args": ['{"a": 1}', '{"a": 2}'],
         "longest": [32, 64],
     }  # fmt: skip
     assert set(values) == set(OPTIONS) - {"rule"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.lab.sweep.test_run import works
+from tests.paths import ROOT
 from unmask.decoding.options import OPTIONS
 from unmask.errors import LabError
 from unmask.lab.sweep.grid import settings_of, sweep_of
@@ -17,8 +18,9 @@ OTHERS = {
     "eos": ("stop", {}), "steps": (20, {}), "history": (8, {}), "temperature": (0.5, {}),
     "top_p": (0.9, {"temperature": 0.5}), "top_k": (5, {"temperature": 0.5}),
     "tempered": (True, {"temperature": 0.5}), "seed": (7, {}), "cache": ("prefix", {}),
-    "guidance": (1.5, {}), "dtype": ("bfloat16", {}), "mask_id": (1, {}),
-    "longest": (60, {"length": "auto"}),
+    "guidance": (1.5, {}), "dtype": ("bfloat16", {}), "mask_id": (1, {}), "family": ("llada", {}),
+    "sub_block": (2, {"model": str(ROOT / "tests/golden/models/sdar-tiny")}),
+    "template_args": ('{"enable_thinking": false}', {}), "longest": (60, {"length": "auto"}),
 }  # fmt: skip
 
 

@@ -133,10 +133,11 @@ class UnmaskLM(TemplateLM):  # type: ignore[misc]
         self, chat_history: list[dict[str, str]], add_generation_prompt: bool = True
     ) -> str:
         """A chat as text; without the generation prompt it ends in the last message."""
+        words = self.options.decoding.template_words
         if add_generation_prompt:
-            return str(self.tokenizer.render(chat_history))
+            return str(self.tokenizer.render(chat_history, words))
         *before, last = chat_history
-        return str(self.tokenizer.render(before)) + last["content"]
+        return str(self.tokenizer.render(before, words)) + last["content"]
 
     # Requests of three kinds.
 

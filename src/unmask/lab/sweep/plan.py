@@ -78,7 +78,8 @@ class Work:
         tokenizer = self.session.tokenizer
         if not prompt.messages:
             return prompt.text + prompt.prefill
-        return tokenizer.render(prompt.messages) + prompt.prefill
+        words = self.setting.options.template_words
+        return tokenizer.render(prompt.messages, words) + prompt.prefill
 
 
 def plan(settings: Iterable[Setting], data: Path | None, timing: str = "") -> list[Work]:
@@ -113,7 +114,7 @@ class Sessions:
     def of(self, setting: Setting) -> Session:
         """The session of a setting, made when it is first needed."""
         options = setting.options
-        key = (setting.model, options.dtype, options.mask_id)
+        key = (setting.model, *(getattr(options, name) for name in LOADING))
         session = self._made(key, setting, block=None)
         if session.spec.block is not None and options.block not in (None, session.spec.block):
             session = self._made((*key, options.block), setting, block=options.block)
@@ -181,6 +182,8 @@ def trial_of(
         guidance=options.guidance,
         dtype=dtype,
         mask_id=options.mask_id,
+        family=options.family,
+        template_args=options.template_args,
         parts=sources_of(resolved.settings.rule),
         timing=timing,
     )

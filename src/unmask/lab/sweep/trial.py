@@ -69,7 +69,7 @@ class Trial(DecodingOptions):
         growth = None if self.longest is None else Growth.upto(self.longest)
         return Settings(
             self.parsed_rule,
-            self.block,
+            self.sub_block or self.block,
             self.eos,
             sampling,
             self.steps,

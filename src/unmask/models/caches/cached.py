@@ -82,10 +82,13 @@ class Cached:
     def trunk(self, canvas: Canvas) -> Hidden:
         memory = self._follow(canvas)
         real = torch.arange(canvas.tokens.shape[-1]) < canvas.lengths[:, None]
-        computed = self.policy(canvas, memory) & real
+        reach = canvas.stop if self.spec.block is None else self.model.reach(canvas)
+        computed = self.policy(replace(canvas, stop=reach), memory) & real
         asked = computed
         if self.model.arch.shift:  # token i is read from the output at i - 1
             read = computed & (canvas.masked | ~_first(canvas))
+            if self.spec.block is not None:
+                read = canvas.masked & _first(canvas)  # the others are read from computed outputs
             computed = computed | (pad(read, (0, 1))[:, 1:] & real)
             asked = pad(computed, (1, 0))[:, :-1]
             asked[:, 0] = computed[:, 0]
@@ -110,7 +113,8 @@ class Cached:
         mask = visible[:, None, None]
         if self.spec.block is not None:
             place = torch.arange(length).expand(visible.shape)
-            mask = mask & block_causal(order, place, self.spec.block)[:, None]
+            offset = self.model.offset(canvas)[:, None]
+            mask = mask & block_causal(order + offset, place + offset, self.spec.block)[:, None]
         places, visible = ship(order, self.device), ship(mask, self.device)
         states = self.model.module(tokens, places, visible, self._store)
         if self._hidden is None:
@@ -129,7 +133,9 @@ class Cached:
         whole = (computed | ~memory.computed).all(-1)
         memory.age = torch.where(whole, 0, memory.age + 1)
         if self.spec.block is not None:  # all blocks before the active one are complete
-            memory.final = canvas.start // self.spec.block * self.spec.block
+            offset = self.model.offset(canvas)
+            begun = (canvas.start + offset) // self.spec.block * self.spec.block - offset
+            memory.final = begun.clamp_min(0)
 
     def _follow(self, canvas: Canvas) -> Memory:
         """Reorder the kept rows to match this forward; new rows start empty."""

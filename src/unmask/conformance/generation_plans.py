@@ -1,0 +1,184 @@
+"""The rule, settings and cache of every golden generation of the original samplers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from unmask.conformance.cases import dream_rule
+from unmask.conformance.plan import KnownDifference, NotOffered
+from unmask.decoding.options import Eos
+from unmask.decoding.sampling import Sampling
+from unmask.models.load import Loaded
+
+
+@dataclass(frozen=True)
+class GenerationPlan:
+    """The rule, settings and cache of a golden generation."""
+
+    rule: str
+    length: int
+    block: int | None = None
+    eos: Eos = "keep"
+    cache: str | None = None
+    guidance: float = 0.0
+    sampling: Sampling = field(default_factory=Sampling)
+    seed: int = 0
+    attention_block: int | None = None  # for block-causal models
+    from_prompt_end: bool = False  # blocks of attention count from there
+    early: bool = False  # upstream may end inside the last block
+    stop_id: int | None = None  # the only token that ends an answer upstream
+    infill: bool = False  # the prompt holds the masks
+
+
+def plan_of_generation(loaded: Loaded, case: dict[str, Any]) -> GenerationPlan:
+    """The plan of a case; raises `Skipped` if it cannot be compared."""
+    params, source = case["params"], case["source"]
+    if case.get("rng") and (params.get("alg") != "origin" or params.get("temperature")):
+        raise KnownDifference("depends on the order in which upstream draws random numbers")
+    if "dllm/core/samplers" in source or "bd3lm_sample" in source:
+        return _dllm_plan(params, source, case)
+    if "hub card of dllm-hub" in source:
+        return _card_plan(params, case)
+    if loaded.family.name == "open-dcoder":
+        return _open_dcoder_plan(params, case)
+    if loaded.family.name == "fast-dllm-v2":
+        return _fast_dllm_v2_plan(params, case)
+    if loaded.family.name == "sdar":
+        return _sdar_plan(params)
+    if loaded.family.name == "llada2":
+        return _llada2_plan(params)
+    if loaded.family.name == "dream":
+        return _dream_plan(params, case)
+    if "Fast-dLLM" in source or "LLaDA" in source:
+        return _llada_plan(params, case["case"])
+    raise NotOffered(f"the sampler of {source} is not known")
+
+
+def _llada_plan(p: dict[str, Any], name: str) -> GenerationPlan:
+    rule = f"confidence | static({p['steps']})"
+    if p.get("threshold") is not None:
+        rule = f"confidence | threshold({p['threshold']}, test=ge)"
+    cache = next((kind for kind in ("prefix", "dual") if f"{kind}_cache" in name), None)
+    block = p["block_length"] if p["block_length"] < p["gen_length"] else None
+    guidance = p.get("cfg_scale") or 0.0
+    return GenerationPlan(rule, p["gen_length"], block, cache=cache, guidance=guidance)
+
+
+def _dream_plan(p: dict[str, Any], case: dict[str, Any]) -> GenerationPlan:
+    sampling = Sampling(0.0, p.get("top_p") or 1.0, p.get("top_k") or 0, tempered=True)
+    length, steps = p["max_new_tokens"], p["steps"]
+    if "block_length" in p:
+        cache, block = "dual" if p.get("dual_cache") else "prefix", p["block_length"] or length
+        return GenerationPlan(
+            _cached_dream_rule(p, block), length, block, cache=cache, sampling=sampling
+        )
+    if p["alg"] == "confidence_threshold":
+        rule = f"confidence | threshold({p['threshold']}, test=ge) | cap(1, steps={steps})"
+    else:
+        rule = dream_rule(p)
+    return GenerationPlan(rule, length, sampling=sampling, seed=case.get("torch_manual_seed", 0))
+
+
+def _cached_dream_rule(p: dict[str, Any], block: int) -> str:
+    """The rule of Fast-dLLM's caches on Dream: the first token of a block goes first, alone."""
+    if p["alg"] == "confidence_threshold":
+        return f"confidence | threshold({p['threshold']}, test=ge) | lead"
+    if p["steps"] * block < 2 * p["max_new_tokens"]:
+        raise KnownDifference("with one step per block upstream leaves all but its first mask")
+    # Upstream ranks by the entropy whatever `alg` says.
+    return f"entropy | timesteps({p['steps']}, eps={p['eps']}) | lead"
+
+
+def _llada2_plan(p: dict[str, Any]) -> GenerationPlan:
+    steps = min(p["steps"], p["gen_length"] // p.get("minimal_topk", 1))
+    least = _share(p["block_length"], steps)
+    rule = f"confidence | threshold({p['threshold']}) | floor({least})"
+    # Upstream stops after the block with EOS; with early stop, once all before EOS is filled.
+    plan = GenerationPlan(rule, p["gen_length"], eos="block", cache="block")
+    early = bool(p.get("eos_early_stop"))
+    return replace(plan, attention_block=p["block_length"], early=early)
+
+
+def _share(block: int, steps: int) -> int:
+    """How many of a block's positions each of these steps commits."""
+    if steps < block and block % steps:
+        raise NotOffered(f"an uneven share of a block, {block} in {steps} steps, is not offered")
+    return max(1, block // steps)
+
+
+def _sdar_plan(p: dict[str, Any]) -> GenerationPlan:
+    if p["top_k"] != 1:
+        raise KnownDifference("depends on the order in which upstream draws random numbers")
+    count = _share(p["block_length"], p["denoising_steps"])
+    rule = {
+        "sequential": f"ar(2, k={count})",  # no probability reaches 2: the leftmost k are taken
+        "low_confidence_static": f"top({count})",
+        "low_confidence_dynamic": f"threshold({p.get('confidence_threshold', 0.85)}) "
+        f"| floor({count})",
+    }[p["remasking_strategy"]]
+    plan = GenerationPlan(f"confidence | {rule}", p["gen_length"], cache="block")
+    greedy = Sampling(0.0, top_k=1, tempered=True)  # every token then has the probability 1
+    return replace(plan, sampling=greedy, attention_block=p["block_length"])
+
+
+def _dllm_plan(p: dict[str, Any], source: str, case: dict[str, Any]) -> GenerationPlan:
+    """dllm's samplers: mdlm on one canvas, bd3lm and OPDLM in blocks from the prompt's end."""
+    if "MDLMSampler.infill" in source:
+        return _dllm_infill_plan(p, case)
+    if case["case"] == "bd3lm_pad_in_answer":
+        raise KnownDifference("upstream hides every <|endoftext|> of the answer as padding")
+    length, block = p["max_new_tokens"], p["block_size"]
+    blocks = -(-length // block)
+    steps = p.get("steps_per_block", 0) * blocks or p["steps"]
+    sizes = [min(block, length - first) for first in range(0, length, block)]
+    plan = GenerationPlan(_dllm_rule(steps, sizes), length, guidance=p.get("cfg_scale") or 0.0)
+    if "MDLMSampler" in source:
+        return replace(plan, block=block if block < length else None)
+    cache = None if plan.guidance else "block"
+    plan = replace(plan, eos="block", cache=cache, stop_id=case["eos_id"])
+    return replace(plan, attention_block=block, from_prompt_end=True)
+
+
+def _dllm_infill_plan(p: dict[str, Any], case: dict[str, Any]) -> GenerationPlan:
+    if p["block_size"] is not None:
+        raise NotOffered("blocks of an infill count from its first mask here, upstream's from 0")
+    masks = case["prompt_ids"][0].count(case["mask_id"])
+    return GenerationPlan(_dllm_rule(p["steps"], [masks]), 0, infill=True)
+
+
+def _dllm_rule(steps: int, blocks: list[int]) -> str:
+    """The rule of dllm for blocks with so many masks: LLaDA's timetable where both agree."""
+    each = -(-steps // len(blocks))
+    if not any(masks % each for masks in blocks):
+        return f"confidence | static({each * len(blocks)})"
+    return f"confidence | even({steps})"
+
+
+def _card_plan(p: dict[str, Any], case: dict[str, Any]) -> GenerationPlan:
+    """The sampler that is printed on dllm-hub's cards, which is not that of their repository."""
+    prompt, length, block = len(case["prompt_ids"][0]), p["max_new_tokens"], p["block_size"]
+    if prompt % block:
+        raise KnownDifference("the card's first block does not see the prompt's last tokens anew")
+    plan = GenerationPlan(f"confidence | static({p['steps']})", length, cache="block")
+    plan = replace(plan, eos="block", stop_id=case["eos_id"])
+    return replace(plan, attention_block=block, from_prompt_end=True)
+
+
+def _open_dcoder_plan(p: dict[str, Any], case: dict[str, Any]) -> GenerationPlan:
+    if p["alg"] == "p2":
+        raise NotOffered("p2 masks the lowest of all answer positions again after every step")
+    return replace(_dream_plan(p, case), infill=p["max_new_tokens"] == 0)
+
+
+def _fast_dllm_v2_plan(p: dict[str, Any], case: dict[str, Any]) -> GenerationPlan:
+    """Blocks from position 0, inner windows, and the first token of a block from the one before."""
+    if p["use_block_cache"]:
+        raise NotOffered("use_block_cache keeps old keys and values inside a block")
+    if p["temperature"]:
+        raise KnownDifference("depends on the order in which upstream draws random numbers")
+    block, inner = p["block_size"], p["small_block_size"]
+    length = block * (p["max_new_tokens"] // block) - len(case["prompt_ids"][0]) % block + 1
+    plan = GenerationPlan(f"confidence | threshold({p['threshold']})", length, cache="block")
+    plan = replace(plan, block=inner if inner < block else None, eos="stop", early=True)
+    return replace(plan, attention_block=block, stop_id=case.get("stop_token"))

@@ -1,0 +1,1 @@
+"""How each family's config.json is read and its tensors are named."""
