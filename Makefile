@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+CORE := $(VENV)/.core
 ENGINES := .venv-engines
 
 # What make check leaves to make test: see the markers in pyproject.toml.
@@ -15,9 +16,15 @@ setup: $(STAMP)
 $(STAMP): pyproject.toml constraints.txt hatch_build.py $(wildcard src/unmask/kernels/*.cpp src/unmask/kernels/*.h)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[dev]"
-	touch $(STAMP)
+	touch $(STAMP) $(CORE)
 
-demo: setup
+# The package and what the demo draws with, nothing else.
+$(CORE): pyproject.toml constraints.txt hatch_build.py $(wildcard src/unmask/kernels/*.cpp src/unmask/kernels/*.h)
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[plot]"
+	touch $(CORE)
+
+demo: $(CORE)
 	$(BIN)/unmask demo --output build/demo
 
 lab: setup
