@@ -49,6 +49,12 @@ def test_the_system_message_comes_first(run, folder):
 def test_the_summary_names_the_cost_and_that_no_end_was_found(run):
     _, _, err = run("Hello")
     assert re.fullmatch(
+        r"\d+ forward passes, 16 tokens \([\d.]+ per pass\), [\d.]+ s; "
+        r"cut off: no EOS within 16 tokens\n",
+        err,
+    )
+    _, _, err = run("Hello", "--verbose")
+    assert re.fullmatch(
         r"NFE \d+; 16 tokens; [\d.]+ tokens/forward nominal, [\d.]+ effective; "
         r"[\d.]+ s: model [\d.]+, decision [\d.]+; cut off: no EOS within 16 tokens\n",
         err,
@@ -63,7 +69,7 @@ def test_the_text_is_cut_at_the_first_end_token(run, tmp_path):
     assert answer["ids"] == ids[:end]
     assert (answer["tokens"], answer["eos_found"], answer["cut_off"]) == (end, True, False)
     assert answer["nfe_eos"] <= answer["nfe"]
-    _, _, err = run("Hello", model=ending)
+    _, _, err = run("Hello", "--verbose", model=ending)
     assert f"until EOS); {end} tokens before EOS" in err
     assert "cut off" not in err
 
@@ -159,7 +165,7 @@ def test_watch_prints_a_line_per_step_into_a_pipe(run):
     assert "·" not in lines[-1]
     assert "\x1b" not in out.replace(answer["text"], "")
     assert out.endswith(answer["text"] + "\n")
-    assert err.startswith("NFE ")
+    assert " forward passes, 16 tokens (" in err
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ def test_a_port_that_is_taken_is_one_line(capsys):
         port = bound.getsockname()[1]
         assert main(["serve", "--port", str(port)]) == 2
     assert capsys.readouterr().err == (
-        f"unmask serve: cannot listen on 127.0.0.1:{port}: Address already in use\n"
+        f"unmask serve: port {port} is in use; choose another with --port\n"
     )
 
 

@@ -206,7 +206,7 @@ def test_what_the_model_was_not_made_for_is_told(embedded):
     response = embedded.chat("Repeat: zyzzyva.", length=130).json()
     warned = response["unmask"]["warnings"]
     assert "positions are more than the 128 that embedded was made for" in warned[0]
-    assert warned[1] == "embedded does not know 'zyzzyva'"
+    assert warned[1].startswith("embedded does not know these words: 'zyzzyva'. It does")
     assert embedded.chat().json()["unmask"]["warnings"] == []
     rule = "confidence | swd(5, form=literal) | eb(0.1)"
     (literal,) = embedded.chat(rule=rule).json()["unmask"]["warnings"]

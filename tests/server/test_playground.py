@@ -127,7 +127,7 @@ def test_masks_and_unknown_words_are_warned_of_once_as_in_run(tab, running):
     page = tab(running)
     race(page, prompt="Repeat: zyzzyva, [MASK].")
     warned = page.inner_text("#doubts")
-    assert warned.count("embedded does not know 'zyzzyva'") == 1
+    assert warned.count("embedded does not know these words: 'zyzzyva'") == 1
     assert warned.count("[MASK] in a prompt is plain text; infill fills it") == 1
     race(page, prompt="Repeat: pig.")
     assert page.is_hidden("#doubts")

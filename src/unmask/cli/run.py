@@ -33,6 +33,19 @@ if TYPE_CHECKING:
     from unmask.text.session import Session
     from unmask.trace.recording.files import Traces
 
+EXAMPLES = """\
+The embedded model does small sums, lists and functions:
+  unmask run "Ann has 12 pens. She buys 3, then loses 5. How many now?" --watch
+  unmask run "Sort: owl, hen, fox."
+  unmask run "Write solve(x): add 9, then negate."
+
+Other models, and files of prompts:
+  unmask run "2 + 2 =" --model FOLDER --rule swd-block32
+  unmask run --model FOLDER --input in.jsonl --output out.jsonl
+
+A line of in.jsonl is {"prompt": "..."}, {"messages": [...]} or
+{"canvas": "text with [MASK*8]"}, and may have an "id" and a "seed".
+"""
 SPEED = 8  # steps per second that can be read
 
 
@@ -44,11 +57,8 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         description="Prints the text on stdout and its cost on stderr. Without PROMPT, or with -, "
         "the prompt is read from stdin. With --input it answers a file of JSON lines; after an "
         "interruption, the same command continues.",
-        epilog="""examples: unmask run "Ann has 12 pens. She buys 3, then
-        loses 5. How many now?" --watch; unmask run "2 + 2 =" --model FOLDER --rule swd-block32;
-        unmask run --model FOLDER --input in.jsonl --output out.jsonl; a line of in.jsonl is
-        {"prompt": "..."}, {"messages": [...]} or {"canvas": "text with [MASK*8]"}, and may have
-        an "id" and a "seed" """,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog=EXAMPLES,
     )
     command.add_argument(
         "prompt", nargs="?", metavar="PROMPT", help="prompt; - reads it from stdin (default: -)"
@@ -103,6 +113,7 @@ def add_control(group: argparse._ArgumentGroup) -> None:
 def _add_output(group: argparse._ArgumentGroup) -> None:
     option = group.add_argument
     option("--json", action="store_true", help="print JSON")
+    option("--verbose", action="store_true", help="print the cost of an answer in full")
     option("--watch", action="store_true", help="show the canvas after each step")
     speed = f"steps per second of --watch in a terminal; 0 does not wait (default: {SPEED})"
     option("--speed", metavar="N", help=speed)
@@ -194,7 +205,7 @@ def _one(session: Session, form: PromptFormat, text: str, arguments: argparse.Na
         print(json.dumps(_record(session, form, answer, seed), ensure_ascii=False))
     else:
         print(answer.text, flush=True)
-        print(_summary(answer), file=sys.stderr)
+        print(_cost(answer, arguments.verbose), file=sys.stderr)
 
 
 def _speed(text: str | None) -> float:
@@ -215,15 +226,21 @@ def _record(session: Session, form: PromptFormat, answer: Answer, seed: int) -> 
     }
 
 
-def _summary(answer: Answer) -> str:
+def _cost(answer: Answer, verbose: bool) -> str:
+    """What an answer cost: passes, tokens and seconds; in full with --verbose."""
     rate, seconds = answer.tokens_per_forward, answer.seconds
-    ended = answer.eos_found
+    ended, plural = answer.eos_found, "es" if answer.nfe != 1 else ""
     parts = [
-        f"NFE {answer.nfe}" + (f" ({answer.nfe_eos} until EOS)" if ended else ""),
-        f"{answer.tokens} tokens" + (" before EOS" if ended else ""),
-        f"{rate['nominal']:.2f} tokens/forward nominal, {rate['effective']:.2f} effective",
-        f"{seconds.total:.2f} s: model {seconds.model:.2f}, decision {seconds.decision:.2f}",
+        f"{answer.nfe} forward pass{plural}, {answer.tokens} tokens "
+        f"({answer.tokens / answer.nfe:.2f} per pass), {seconds.total:.2f} s"
     ]
+    if verbose:
+        parts = [
+            f"NFE {answer.nfe}" + (f" ({answer.nfe_eos} until EOS)" if ended else ""),
+            f"{answer.tokens} tokens" + (" before EOS" if ended else ""),
+            f"{rate['nominal']:.2f} tokens/forward nominal, {rate['effective']:.2f} effective",
+            f"{seconds.total:.2f} s: model {seconds.model:.2f}, decision {seconds.decision:.2f}",
+        ]
     if answer.kl_error:
         parts.append(f"sparse history: a KL was too low by at most {answer.kl_error:.2g}")
     if answer.cut_off:

@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from errno import EADDRINUSE
 from types import FrameType
 
 import uvicorn
@@ -96,6 +97,8 @@ def listen(host: str, port: int) -> socket.socket:
         bound.bind(address)
     except OSError as error:
         bound.close()
+        if error.errno == EADDRINUSE:
+            raise RequestError(f"port {port} is in use; choose another with --port") from None
         raise RequestError(f"cannot listen on {host}:{port}: {error.strerror}") from None
     return bound
 

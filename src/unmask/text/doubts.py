@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from unmask.decoding.request import Request
+from unmask.embedded import NAME
 from unmask.models.denoiser import ModelSpec
 from unmask.models.tokenizer import Tokenizer
 from unmask.rules.registry import notation
@@ -27,7 +28,8 @@ def doubts(
     """Unknown words, masks that are not filled, and a timetable longer than the answer."""
     unknown = prompt.unknown_words(tokenizer)
     if unknown:
-        yield f"{spec.name} does not know {', '.join(map(repr, unknown))}"
+        words = ", ".join(map(repr, unknown))
+        yield f"{spec.name} does not know these words: {words}{_what_it_does(spec)}"
     if prompt.unread:
         yield f"the chat template of {spec.name} does not use {', '.join(prompt.unread)}"
     if not prompt.infill and prompt.holds_masks:
@@ -39,3 +41,10 @@ def doubts(
             shorter = notation(replace(select, steps=masks))
             spent = f"{notation(select)} spends {forwards} forwards on {masks} tokens"
             yield f"{spent}; {shorter} is enough"
+
+
+def _what_it_does(spec: ModelSpec) -> str:
+    """What to ask the embedded model, whose world is small."""
+    if spec.name != NAME:
+        return ""
+    return '. It does small sums, lists and functions, such as "Sort: owl, hen, fox."'
