@@ -87,7 +87,10 @@ def describe(folder: Path, mask_id: int | None = None, block: int | None = None)
     name = embedded.NAME if folder == embedded.FOLDER else folder.resolve().name
     width = block or arch.block
     shadows = width is None and not arch.shift
-    spec = ModelSpec(mask, arch.vocab_size, ends[0], tuple(ends), name, width, shadows)
+    newline = tokenizer.newline_id
+    if newline is not None and newline >= arch.vocab_size:
+        newline = None
+    spec = ModelSpec(mask, arch.vocab_size, ends[0], tuple(ends), name, width, shadows, newline)
     return Description(folder, config, family, arch, tokenizer, spec, mask_from)
 
 
