@@ -22,7 +22,7 @@ from unmask.rules.view import FIELDS, Progress, Scores, View
 
 VOCABULARY, LENGTH, REACH = 12, 24, 3
 EOS, MASK = VOCABULARY - 2, VOCABULARY - 1
-SPEC = ModelSpec(MASK, VOCABULARY, EOS, name="random lookup")
+SPEC = ModelSpec(MASK, VOCABULARY, EOS, name="random lookup", newline_id=3)
 FEW_STEPS = 10  # for timetables, whose default is as long as a real answer
 
 

@@ -7,13 +7,13 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.helpers import alone, random_view, texts, widened
+from tests.helpers import SPEC, alone, random_view, texts, widened
 from unmask import Rule
 
-WINDOWS = {text: Rule.parse(f"{text} | confidence | top(1)").window for text in texts("window")}
-WINDOWS["adablock(1-2-3-4-5, tau=0.1)"] = Rule.parse(
-    "adablock(1-2-3-4-5, tau=0.1) | confidence | top(1)"
-).window
+TEXTS = [*texts("window"), "adablock(1-2-3-4-5, tau=0.1)"]
+WINDOWS = {
+    text: Rule.parse(f"{text} | confidence | top(1)").for_model(SPEC).window for text in TEXTS
+}
 SEEDS = st.integers(0, 2**16)
 
 every_window = pytest.mark.parametrize("window", WINDOWS.values(), ids=WINDOWS)

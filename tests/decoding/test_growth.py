@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from tests.helpers import EOS, MASK, SPEC, outcome, random_lookup
-from unmask import Rule, Settings, decode, decode_many, infill, prompt_request
+from unmask import Rule, Sampling, Settings, decode, decode_many, infill, prompt_request
 from unmask.decoding.growth import end_confidence
 from unmask.decoding.lengths import Growth
 from unmask.decoding.loop import decode_steps
@@ -16,16 +16,18 @@ from unmask.kernels.common import Stats
 from unmask.models.denoiser import ModelSpec
 
 RULE = Rule.parse("confidence | threshold(0.6)")
+GREEDY = Sampling()
 GROWTH = Growth(start=4, most=24, factor=3, sure=0.4, surer=0.9, low=0.3, ends=4)
 
 
-def requests(growth, rules=(RULE,), block=4, count=4, eos="keep"):
+def requests(growth, rules=(RULE,), block=4, count=4, sampling=GREEDY):
     return [
         prompt_request(
             SPEC,
             [1 + i] * (1 + i % 3),
             growth.most,
-            Settings(rules[i % len(rules)], block, eos, growth=growth),
+            Settings(rules[i % len(rules)], block, sampling=sampling, growth=growth),
+            seed=i,
         )
         for i in range(count)
     ]
@@ -55,6 +57,13 @@ def test_rows_grow_as_if_alone(rule, block, seed):
     given = requests(GROWTH, [Rule.parse(rule)], block)
     alone = [results(model, [each], 1)[0] for each in given]
     assert results(model, given, 3) == alone
+
+
+def test_rows_that_are_drawn_grow_as_if_alone():
+    model = random_lookup(0, length=40, eos=3.0)
+    for sampling in (Sampling(0.8), Sampling(1.5, top_p=0.8, tempered=True)):
+        given = requests(GROWTH, [Rule.parse(rule) for rule in RULES], sampling=sampling)
+        assert results(model, given, 3) == [results(model, [each], 1)[0] for each in given]
 
 
 def test_an_answer_grows_to_its_limit_if_the_model_never_predicts_its_end():

@@ -38,6 +38,7 @@ def refused(response, status=400):
         ({"rule": "conf | eb(0.1)"}, "rule", "did you mean 'confidence'?"),
         ({"rule": "confidence | eb(-1)"}, "rule", "eb: gamma must be >= 0, got -1"),
         ({"rule": "confidence | pc(1, background=/etc/passwd) | top(1)"}, "rule", "names a file"),
+        ({"rule": "adablock(198) | confidence | top(1)"}, "rule", "cannot set ids"),
         ({"rule": "confidence | pc(0.25, background=x.npy) | top(1)"}, "rule", "names a file"),
         ({"rule": "{a,b}" * 80}, "rule", "braces stand for several"),
         ({"rule": "paper-table1"}, "rule", "is a sweep of 6 rules"),

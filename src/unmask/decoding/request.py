@@ -13,7 +13,6 @@ from unmask.decoding.options import EOS_POLICIES, MOST, Eos
 from unmask.decoding.sampling import Sampling
 from unmask.errors import RequestError, UnknownName
 from unmask.models.denoiser import ModelSpec
-from unmask.rules.registry import abilities_of
 from unmask.rules.rule import Rule
 
 
@@ -198,8 +197,7 @@ def _checked(spec: ModelSpec, request: Request) -> Request:
             f"steps {settings.steps} is too few for {blocks} blocks, which take a forward each; "
             "give more steps or a larger block"
         )
-    for part in settings.rule.parts:
-        abilities_of(part).check_model(spec)
+    settings.rule.for_model(spec)  # raises if a part does not fit
     if settings.growth is not None and spec.eos_id is None:
         raise RequestError(f"length auto needs an EOS token, and {spec.name} has none")
     if settings.eos != "keep" and spec.eos_id is None:

@@ -25,7 +25,6 @@ from unmask.errors import ModelError
 from unmask.kernels.common import Stats
 from unmask.kernels.reduce import Past, reduce
 from unmask.models.denoiser import Denoiser, Hidden
-from unmask.rules.registry import abilities_of
 from unmask.rules.rule import Decision
 from unmask.rules.view import Divergence, View
 
@@ -57,14 +56,13 @@ class Rows:
         decide: Decide = by_rule,
     ) -> None:
         block = settings.block or model.spec.block
-        self.model, self.settings = model, replace(settings, block=block)
+        rule = settings.rule.for_model(model.spec)
+        self.model, self.settings = model, replace(settings, block=block, rule=rule)
         self.keep_logits = keep_logits  # in the steps that are handed out
         self.reducer, self.decide = reducer, decide
         self.spec = model.spec
-        self.needs = settings.rule.needs
-        for part in settings.rule.parts:
-            abilities_of(part).check_model(self.spec)
-        self._declares = self.needs.beyond or settings.rule.window is not None
+        self.needs = rule.needs
+        self._declares = self.needs.beyond or rule.window is not None
         self.members: list[Member] = []
         self.eos = EosTail(settings.eos, self.spec)
         mask = () if settings.allow_mask else (self.spec.mask_id,)

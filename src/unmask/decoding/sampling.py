@@ -142,6 +142,8 @@ def _draw(
     generators: Sequence[torch.Generator],
 ) -> Tensor:
     """One random token per cell, each from the generator of its row: [N]."""
+    if not generators:  # no cell: a growing canvas first measures its end
+        return torch.zeros(0, dtype=torch.int64, device=logits.device)
     drawn = []
     for rows in chunks(logits):
         z = logits[rows].to(working_dtype(logits))

@@ -30,11 +30,12 @@ class ModelSpec:
     from_prompt_end: bool = False  # these blocks count from the prompt's end, else from position 0
     lead: bool = False  # the first token of a block is written alone, from the block before it
     shadows: bool = False  # whether a forward can look at positions without their own tokens
+    newline_id: int | None = None  # the token of a line break, if it is a token of its own
 
     def __post_init__(self) -> None:
         if self.eos_id is not None and not self.stop_ids:
             object.__setattr__(self, "stop_ids", (self.eos_id,))
-        own = () if self.eos_id is None else (self.eos_id,)
+        own = (token for token in (self.eos_id, self.newline_id) if token is not None)
         for token in (self.mask_id, *own, *self.stop_ids):
             if not 0 <= token < self.vocab_size:
                 raise ModelError(

@@ -96,7 +96,7 @@ def describe(
         )
     ends = _ends(folder, config, chosen, tokenizer)
     name = embedded.NAME if folder == embedded.FOLDER else folder.resolve().name
-    width = block or arch.block
+    width, newline = block or arch.block, tokenizer.newline_id
     spec = ModelSpec(
         mask,
         arch.vocab_size,
@@ -107,6 +107,7 @@ def describe(
         from_prompt_end=arch.from_prompt_end,
         lead=arch.shift and width is not None,
         shadows=width is None and not arch.shift,
+        newline_id=newline if newline is None or newline < arch.vocab_size else None,
     )
     return Description(folder, config, chosen, arch, tokenizer, spec, mask_from)
 

@@ -81,6 +81,12 @@ class Tokenizer:
         token: int | None = self.engine.token_to_id(self.roles.get(name, name))
         return token
 
+    @property
+    def newline_id(self) -> int | None:
+        """The token of a line break; None if it is not a token of its own."""
+        ids = self.encode("\n")
+        return ids[0] if len(ids) == 1 and self.decode(ids) == "\n" else None
+
     def encode(self, text: str) -> list[int]:
         """Text to token ids; special tokens in the text are recognised, and none are added."""
         ids: list[int] = self.engine.encode(text, add_special_tokens=False).ids

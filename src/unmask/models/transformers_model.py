@@ -150,9 +150,16 @@ def _wrap_transformers(
         stops,
         type(model).__name__,
         block if block is not None else (arch.block if arch else None),
+        newline_id=None if tokenizer is None else _newline(tokenizer),
     )
     moved = shift if shift is not None else bool(arch and arch.shift)
     return TransformersModel(model, spec, shift=moved, bidirectional=native)
+
+
+def _newline(tokenizer: Any) -> int | None:
+    """The token of a line break; None if it is not a token of its own."""
+    ids = tokenizer.encode("\n", add_special_tokens=False)
+    return int(ids[0]) if len(ids) == 1 and tokenizer.decode(ids) == "\n" else None
 
 
 def _mask(config: Config, tokenizer: Any, family: Family | None) -> int:

@@ -123,6 +123,7 @@ class Abilities:
     describe: Callable[[], str] | None = None  # what it does, in words (default: the docstring)
     check_rule: Callable[[Rule], None] = _accept  # raises if it does not fit the other parts
     check_model: Callable[[ModelSpec], None] = _accept  # raises if it does not fit the model
+    for_model: Callable[[ModelSpec], Any] | None = None  # itself, with what it takes from the model
     # What it remembers from step to step, and the new values after a step, by name.
     memory: tuple[PartMemory, ...] = ()
     remember: Callable[[View, Decision], dict[str, Tensor]] = lambda *step: {}

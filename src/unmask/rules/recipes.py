@@ -66,7 +66,7 @@ RECIPES: dict[str, Recipe] = {
         Recipe("saber", "confidence | saber(2) | backtrack(2)", 32, note="Saber"),
         Recipe(
             "adablock",
-            "adablock(198) | confidence | threshold(0.9, test=ge)",
+            "adablock(newline) | confidence | threshold(0.9, test=ge)",
             32,
             note="AdaBlock-dLLM: blocks end at a newline",
         ),

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial, reduce
 from operator import or_
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -24,6 +24,9 @@ from unmask.rules.part import STAGE_NAMES, LogitStage, Modulation
 from unmask.rules.recipes import RECIPES
 from unmask.rules.registry import abilities_of, describe, kind_of, notation
 from unmask.rules.view import Candidates, Limit, Modulate, Needs, Score, Scores, Select, View
+
+if TYPE_CHECKING:
+    from unmask.models.denoiser import ModelSpec
 
 
 @dataclass(frozen=True)
@@ -195,6 +198,16 @@ class Rule:
             dropped = part is modulator or (dropped and abilities_of(part).around is not None)
             kept += [] if dropped else [part]
         return replace(self, modulators=tuple(kept))
+
+    def for_model(self, spec: ModelSpec) -> Rule:
+        """The rule with what its parts take from the model; raises if a part does not fit it."""
+        fits = [(part, abilities_of(part).for_model) for part in self.parts]
+        rule = self
+        if any(fit for _, fit in fits):
+            rule = Rule.of([fit(spec) if fit else part for part, fit in fits])
+        for part in rule.parts:
+            abilities_of(part).check_model(spec)
+        return rule
 
     @cached_property
     def modulations(self) -> tuple[Modulation, ...]:

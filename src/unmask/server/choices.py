@@ -141,7 +141,7 @@ class Choice:
 
     def _cut(self, canvas: RowCanvas, trace: str | None) -> Ending:
         read, mask = self.reader.settled(canvas), self.reader.spec.mask_id
-        masks = int((self.request.canvas == mask).sum())
+        masks = len(canvas.ids) - self.reader.prompt_tokens  # of a canvas that may have grown
         written = masks - canvas.ids.count(mask)
         tokens = written if self.reader.infill else read.tokens
         return Ending(read.text, "stop", tokens, written, canvas.forward, canvas.forward, trace)

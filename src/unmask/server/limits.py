@@ -89,8 +89,8 @@ def _check_knobs(kind: Kind, knobs: dict[str, Any]) -> None:
         value = knobs.get(argument.name, argument.default)
         if argument.kind is str and value != argument.default:
             raise RuleError(
-                f"{kind.name}: {argument.name} names a file on the server, so a request cannot set "
-                "it; set it in the server's own --rule"
+                f"{kind.name}: a request cannot set {argument.name}, since such a text names a "
+                "file or a token of this server's model; set it in the server's own --rule"
             )
         if argument.kind is int and isinstance(value, int) and value > MOST_WHOLE:
             raise RuleError(

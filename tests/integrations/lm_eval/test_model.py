@@ -67,6 +67,18 @@ def test_texts_come_in_order_and_equal_those_of_generate_alone(embedded):
         assert (text, text.nfe, text.tokens) == (answer.text, answer.nfe, answer.tokens)
 
 
+def test_length_auto_grows_up_to_the_task_s_length_as_generate_does_alone():
+    rule = "confidence | threshold(0.9)"
+    lm = unmask_lm(rule=rule, length="auto", batch_size=4)
+    session = Session(rule=rule, length="auto", longest=40)
+    prompts = chats(lm)
+    written = texts(lm, prompts, max_gen_toks=40)
+    assert len({text.nfe for text in written}) > 1
+    for prompt, text in zip(prompts, written, strict=True):
+        answer = session.generate(prompt, chat=False)
+        assert (text, text.nfe, text.tokens) == (answer.text, answer.nfe, answer.tokens)
+
+
 def test_a_stop_string_cuts_the_text_and_saves_the_forwards_behind_it(embedded):
     whole = texts(embedded, chats(embedded))
     cut = texts(embedded, chats(embedded), until=["=", "####"])

@@ -36,7 +36,7 @@ def header_spec(header: dict[str, Any]) -> ModelSpec:
     """Check a header; returns the spec of its model."""
     known = header["spec"]
     size = whole(known["vocab_size"], "the vocabulary", VOCABULARY)
-    for name in ("mask_id", "eos_id", "block"):
+    for name in ("mask_id", "eos_id", "block", "newline_id"):
         if known.get(name) is not None:
             whole(known[name], name, VOCABULARY)
     whole(known["mask_id"], "mask_id", size - 1)
