@@ -26,6 +26,7 @@ lab: setup
 
 arena: setup  # every rule along its knob on the embedded model; docs/arena.md is made from it
 	$(BIN)/unmask arena --store build/arena.sqlite --output build/arena
+	$(BIN)/python tools/arena_page.py build/arena docs
 
 # Format, lint, types and the fast tests of everything: before every commit.
 check: lint
