@@ -138,18 +138,19 @@ def _overall(arena: Arena) -> ReportTable:
     fields = len(arena.fields)
     rows = tuple(
         (
-            TableCell(each.entry.name, "" if each.entry.remembers else "no memory"),
+            TableCell(each.entry.name),
             *cells(
                 points(each.difference),
                 str(each.better),
                 str(each.worse),
                 f"{each.fronts} of {fields}",
                 number(each.area),
+                "yes" if each.entry.remembers else "no",
             ),
         )
         for each in arena.standings
     )
-    names = ("rule", "difference", "better*", "worse*", "on the front", "AUP")
+    names = ("rule", "difference", "better*", "worse*", "on the front", "AUP", "memory")
     notes = (
         "Difference: points against the best rule without memory of each field, at equal forwards, "
         "mean over the fields. That rule is chosen on the same examples, so it has a small "

@@ -61,7 +61,8 @@ def run(
 
                 decode_on_cluster(works, options, options.cluster, progress)
             elif len(options.devices) == 1:
-                _decode_here(store, works, options, progress, models or LastModel())
+                with _released_after_errors(store):
+                    _decode_here(store, works, options, progress, models or LastModel())
             else:
                 _decode_in_workers(store, works, options, progress)
         for work in works:
@@ -126,6 +127,16 @@ def _decode_here(
         if group[0].trial.timing:
             warm_up(group[0], model, batch_size)
         decode(store, group, model, batch_size, progress.done, options.traces)
+
+
+@contextmanager
+def _released_after_errors(store: Store) -> Iterator[None]:
+    """After an error or Ctrl-C, give up what was claimed: a notebook's process lives on."""
+    try:
+        yield
+    except BaseException:
+        store.release()
+        raise
 
 
 def _groups(works: Sequence[Work], memo: bool) -> Iterator[list[Work]]:
