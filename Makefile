@@ -33,6 +33,7 @@ lab: setup
 
 arena: setup  # every rule along its knob on the embedded model; docs/arena.md is made from it
 	$(BIN)/unmask arena --store build/arena.sqlite --output build/arena
+	$(BIN)/python tools/arena_page.py build/arena docs
 
 docs: setup  # the site, in build/site; a dead link is an error
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[docs]"

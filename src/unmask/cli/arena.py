@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from unmask.cli.lab_options import MODEL_HELP, PRESET_HELP, add_running, options_of, progress
+from unmask.cli.lab_options import MODEL_HELP, PRESET_HELP, RunCount, add_running, options_of
 from unmask.cli.options import add_import, add_options, given_options
 from unmask.decoding.options import EOS_POLICIES, OPTIONS, DecodingOptions
 from unmask.embedded import NAME
 from unmask.errors import UnknownName
 
 TASKS, BLOCKS, POLICIES = "words,code,sort", "full,16", "keep,last"
-LENGTH, LIMIT = 32, 60
+LENGTH, LIMIT = 32, 32
 OWN = ("rule", "block", "eos", "length")  # options that the arena has in its own way
 
 
@@ -67,14 +68,15 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
 
 def run(arguments: argparse.Namespace) -> int:
     """Plan, run and write the arena."""
-    from unmask.lab.arena.entries import entries
+    from unmask.lab.arena.entries import roster
     from unmask.lab.arena.page import write_arena
-    from unmask.lab.arena.run import places_of, plan_arena, run_arena
+    from unmask.lab.arena.run import newline_of, places_of, plan_arena, run_arena
     from unmask.lab.arena.words import opening
     from unmask.lab.benchmarks import benchmark
     from unmask.lab.grading import Tools
     from unmask.lab.sweep.cost import dry_run
     from unmask.lab.sweep.grid import Setting
+    from unmask.lab.sweep.plan import Sessions
 
     given = given_options(_shared(arguments))
     options = DecodingOptions.read({**given, "length": arguments.length})
@@ -86,18 +88,19 @@ def run(arguments: argparse.Namespace) -> int:
     blocks = [OPTIONS["block"].parse("--block", text) for text in _names(arguments.block)]
     places = places_of(tasks, blocks, policies)
     running = _running(arguments)
-    chosen = entries(arguments.length, arguments.rules, _names(arguments.only))
-    plan = plan_arena(chosen, places, usual)
+    newline = newline_of(Sessions().of(usual).tokenizer)
+    rules = roster(arguments.length, arguments.rules, _names(arguments.only), newline)
+    plan = plan_arena(rules, places, usual)
     if arguments.dry_run:
         for line in dry_run(plan.all, running):
             print(line)
         return 0
     arguments.output.mkdir(parents=True, exist_ok=True)  # an impossible place fails now
     grading = Tools.of([benchmark(task) for task in tasks], arguments.allow_unsandboxed)
-    with grading as tools, progress() as bars:
-        arena = run_arena(plan, running, tools, bars)
+    with grading as tools:
+        arena = run_arena(plan, running, tools, RunCount())
     print("\n".join(opening(arena)))
-    for file in write_arena(arena, arguments.output):
+    for file in write_arena(arena, arguments.output, _command(arguments)):
         print(f"written: {file}")
     return 0
 
@@ -106,6 +109,19 @@ def _shared(arguments: argparse.Namespace) -> argparse.Namespace:
     """The arguments without the options that the arena has in its own way."""
     kept = {name: value for name, value in vars(arguments).items() if name not in OWN}
     return argparse.Namespace(**kept)
+
+
+def _command(arguments: argparse.Namespace) -> str:
+    """The command that makes the same arena."""
+    usual = {"task": TASKS, "block": BLOCKS, "eos": POLICIES, "length": LENGTH, "limit": LIMIT,
+             "model": NAME, "only": None, "preset": None}  # fmt: skip
+    words = ["unmask", "arena", *arguments.rules]
+    for name, value in usual.items():
+        if (given := getattr(arguments, name)) != value:
+            words += [f"--{name}", str(given)]
+    for name in arguments.imports:
+        words += ["--import", Path(name).name]
+    return shlex.join(words)
 
 
 def _names(text: str | None) -> list[str]:

@@ -171,6 +171,31 @@ class Bars:
             self.bars.update(task, visible=False)
 
 
+class RunCount:
+    """Progress of many trials that run at once: one line in a terminal, else one per tenth."""
+
+    def __init__(self) -> None:
+        self.total = self.finished = 0
+        self.in_place = sys.stderr.isatty()
+        self.shown = 0  # percent
+
+    def begin(self, work: Work, done: int) -> None:
+        self.total += len(work.asks)
+        self.finished += done
+        self.shown = 100 * self.finished // self.total
+
+    def done(self, work: Work, count: int = 1) -> None:
+        self.finished += count
+        percent = 100 * self.finished // self.total
+        if percent < self.shown + (1 if self.in_place else 10) and percent < 100:
+            return
+        if percent > self.shown:
+            self.shown = percent
+            start, end = ("\r", "\n" if percent == 100 else "") if self.in_place else ("", "\n")
+            line = f"{start}decoded {percent}% of {self.total} examples"
+            print(line, end=end, file=sys.stderr, flush=True)
+
+
 @contextmanager
 def progress() -> Iterator[ProgressListener]:
     """Progress bars in a terminal if rich is installed, else a line per trial."""

@@ -11,7 +11,6 @@ from unmask.lab.figures.plots import PlotCurve, PlotPoint
 from unmask.lab.figures.scatter import front_scatter
 from unmask.lab.report.blocks import (
     Block,
-    Items,
     Picture,
     ReportTable,
     Section,
@@ -87,12 +86,13 @@ def _apart(comparison: RuleComparison) -> list[Section]:
         return []
     intro = f"{counted(len(examples), 'example')} solved by one of two rules only"
     intro += f"; the first {MOST} are shown, compare.json has all." if len(examples) > MOST else "."
-    items = tuple(
-        f"{each['example']}: right with {each['right']}, wrong with {each['wrong']}. Trace both: "
-        f"{each['command']}"
+    rows = tuple(
+        cells(each["example"], each["right"], each["wrong"], each["command"])
         for each in examples[:MOST]
     )
-    return [Section("Examples that tell the rules apart", (Text(intro), Items(items)))]
+    names = ("example", "right", "wrong", "trace both")
+    table = ReportTable(intro, columns(*names, left=names[1:]), rows)
+    return [Section("Examples that tell the rules apart", (table,))]
 
 
 def point_of(summary: Summary) -> PlotPoint:

@@ -5,11 +5,17 @@ import pytest
 from tests.lab.stores import summary
 from unmask.lab.arena.contest import Arena, Field
 from unmask.lab.arena.entries import Entry
+from unmask.lab.arena.levers import Levers
 from unmask.lab.arena.words import advice, best_of_task, opening
+from unmask.lab.sweep.grid import spelled_out
 
-PLAIN = Entry("eb", "entropy | eb(0.1)", "entropy | eb({0.1,1})")
-POOR = Entry("top", "confidence | top(1)", "confidence | top({1,2})")
-SWD = Entry("swd", "confidence | swd(5) | eb(0.1)", "confidence | swd(5) | eb({0.1,1})")
+
+def entry(name, text):
+    return Entry(name, tuple(spelled_out(text)), text)
+
+
+PLAIN, POOR = entry("eb", "entropy | eb({0.1,1})"), entry("top", "confidence | top({1,2})")
+SWD = entry("swd", "confidence | swd(5) | eb({0.1,1})")
 
 
 def trials(entry, slow, fast, **changes):
@@ -80,3 +86,19 @@ def test_the_front_of_a_task_spans_its_fields():
 def test_a_field_of_unequal_trials_is_refused():
     with pytest.raises(Exception, match="cannot form a curve"):
         Field.of({PLAIN: [summary("10"), summary("10", length=64)]})
+
+
+def test_swd_and_an_eos_policy_are_weighed_against_rules_without_them():
+    """SWD is better where EOS is kept; where EOS is last, eb solves all and SWD nothing."""
+    kept, last = field(), field("0" * 20, eos="last")
+    last = Field.of({
+        each.entry: list(each.curve.summaries)
+        if each.entry is not PLAIN
+        else trials(PLAIN, "1" * 20, "1" * 20, eos="last")
+        for each in last.contestants
+    })  # fmt: skip
+    levers = Levers.of(Arena((kept, last)))
+    policy, swd = levers.sentences()
+    assert policy.startswith("EOS last: +65.0 points, mean of 1 field; better with a star in words")
+    assert swd.startswith("SWD: -22.5 points, mean of 2 fields; better with a star in words, full")
+    assert ", and worse with a star in words, full window, EOS last (-100.0)." in swd

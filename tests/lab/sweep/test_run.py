@@ -132,12 +132,19 @@ def test_a_memo_changes_nothing_but_the_time(file, tmp_path, monkeypatch, worker
     assert contents(other) == contents(file)
 
 
-def test_trials_that_share_a_memo_share_the_model(tmp_path):
+def test_trials_that_share_a_memo_share_the_model_and_the_task(tmp_path):
     some = [*works(), *works(dtype="bfloat16"), *works(task="code", limit=3)]
     groups = [[(w.trial.dtype, w.trial.task) for w in group] for group in _groups(some, True)]
-    assert groups == [[("float32", "words")] * 2 + [("float32", "code")] * 2,
-                      [("bfloat16", "words")] * 2]  # fmt: skip
+    assert groups == [[("float32", "words")] * 2, [("bfloat16", "words")] * 2,
+                      [("float32", "code")] * 2]  # fmt: skip
     assert [len(group) for group in _groups(some, False)] == [1] * 6
+
+
+def test_rules_with_shadow_positions_run_beside_a_memo(tmp_path):
+    some = works(rule="confidence | wino(0.6) | narrow(0.9)", limit=2)
+    swept(tmp_path / "memo.sqlite", some, memo=True)
+    swept(tmp_path / "plain.sqlite", some)
+    assert contents(tmp_path / "memo.sqlite") == contents(tmp_path / "plain.sqlite")
 
 
 @pytest.mark.long

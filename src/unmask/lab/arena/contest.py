@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -91,6 +92,9 @@ class Arena:
     """All fields, with one correction for all their comparisons."""
 
     fields: tuple[Field, ...]
+    left_out: Mapping[str, str] = dataclasses.field(
+        default_factory=dict
+    )  # why recipes do not run, by name
 
     @property
     def entries(self) -> list[Entry]:

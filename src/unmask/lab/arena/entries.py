@@ -2,16 +2,35 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from unmask.errors import LabError, UnknownName
 from unmask.lab.sweep.grid import along_knob, spelled_out
 from unmask.rules.recipes import RECIPES, Recipe
-from unmask.rules.registry import knobs_of, notation
+from unmask.rules.registry import kind_of, knobs_of, notation
 from unmask.rules.rule import Rule
+
+VALUES = 4  # of a knob at most: the whole arena takes minutes, not hours
+# Parts of the field that have no recipe of their own.
+OTHERS = (
+    Recipe(
+        "p2",
+        "confidence | p2(256) | p2_back(256)",
+        length=256,
+        note="P2: commitments may be masked again",
+    ),
+    Recipe(
+        "vote",
+        "confidence | threshold(0.9) | vote(linear)",
+        note="temporal voting: the tokens that most steps predicted",
+    ),
+    Recipe("swd-js", "confidence | swd(5, kl=js) | eb(0.1)", note="SWD, Jensen-Shannon divergence"),
+)
+KNOWN = {each.name: each for each in (*RECIPES.values(), *OTHERS)}
 
 
 @dataclass(frozen=True)
@@ -19,65 +38,121 @@ class Entry:
     """A rule with its published knobs, and the same rule along the knob of its selection."""
 
     name: str
-    rule: str  # the published setting, in the notation
-    curve: str  # with braces
+    settings: tuple[str, ...]  # in the notation, each once; the published one is the first
+    curve: str  # how the settings are made: with braces, or with n for a number of steps
     note: str = ""
 
-    @cached_property
-    def settings(self) -> tuple[str, ...]:
-        """The published setting and those along the knob, each once."""
-        return tuple(dict.fromkeys([*spelled_out(self.rule), *spelled_out(self.curve)]))
+    @property
+    def rule(self) -> str:
+        """The published setting."""
+        return self.settings[0]
 
     @cached_property
     def remembers(self) -> bool:
         """Whether a decision depends on earlier forwards, not on the current one alone."""
+        return self._parsed.remembers
+
+    @cached_property
+    def gated(self) -> bool:
+        """Whether a gate narrows what may be committed to places near the left."""
+        return any(kind_of(part).name in ("upstream", "frontier") for part in self._parsed.parts)
+
+    @cached_property
+    def stable(self) -> bool:
+        """Whether SWD modulates its score."""
+        return any(kind_of(part).name == "swd" for part in self._parsed.parts)
+
+    @cached_property
+    def _parsed(self) -> Rule:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # swd(form=literal) warns each time
-            rule = Rule.parse(self.settings[0])
-        return rule.remembers
+            return Rule.parse(self.rule)
 
 
-def entries(length: int, added: Sequence[str] = (), only: Sequence[str] = ()) -> list[Entry]:
+@dataclass(frozen=True)
+class Roster:
+    """The rules that enter, and why recipes were left out, by name."""
+
+    entries: tuple[Entry, ...]
+    left_out: dict[str, str]
+
+
+def roster(
+    length: int, added: Sequence[str] = (), only: Sequence[str] = (), newline: int | None = None
+) -> Roster:
     """The recipes, or only some of them, and the rules that a user adds, for so many tokens.
 
-    A recipe that is a sweep is left out; of recipes with the same settings, the first stays.
+    Of rules with the same settings, the first stays. `newline` is the model's token, or None.
     """
     for name in only:
-        if name not in RECIPES:
-            raise UnknownName("recipe", name, RECIPES)
-    known = [
-        _known(recipe, length)
-        for recipe in RECIPES.values()
-        if "{" not in recipe.rule and (not only or recipe.name in only)
-    ]
+        if name not in KNOWN:
+            raise UnknownName("recipe", name, KNOWN)
+    wanted = [each for each in KNOWN.values() if not only or each.name in only]
+    left_out = {each.name: why for each in wanted if (why := _unfit(each, newline))}
+    known = [_known(each, length, newline) for each in wanted if each.name not in left_out]
     own = [_added(text) for text in added]
     unique = {entry.settings: entry for entry in reversed([*known, *own])}
-    chosen = [entry for entry in (*known, *own) if unique[entry.settings] is entry]
+    chosen = tuple(entry for entry in (*known, *own) if unique[entry.settings] is entry)
     if len(chosen) < 2:
         raise LabError(f"an arena needs at least two different rules, got {len(chosen)}")
-    return chosen
+    return Roster(chosen, left_out)
 
 
-def _known(recipe: Recipe, length: int) -> Entry:
-    """A recipe. A timetable keeps its share of steps per token: 256 steps for 256 tokens are 32
-    for 32, and its knob goes down from there.
+def _unfit(recipe: Recipe, newline: int | None) -> str:
+    """Why a recipe cannot enter, or nothing."""
+    if "{" in recipe.rule:
+        return "it is a sweep of other rules"
+    if recipe.length == "auto":
+        return "its canvas grows, and here all rules write on the same canvas"
+    if "adablock" in recipe.rule and newline is None:
+        return "its blocks end at a newline, and the tokenizer has no token for it"
+    return ""
+
+
+def _known(recipe: Recipe, length: int, newline: int | None) -> Entry:
+    """A recipe, with the model's newline for AdaBlock's."""
+    text = recipe.rule.replace("adablock(198)", f"adablock({newline})")
+    rule = Rule.parse(text)
+    if isinstance(recipe.length, int):
+        return _timetable(recipe, rule, length)
+    return _entry(recipe.name, str(rule), _thinned(along_knob(text)), recipe.note)
+
+
+def _timetable(recipe: Recipe, rule: Rule, length: int) -> Entry:
+    """A recipe with a number of steps. It keeps its share of steps per token: 256 steps for 256
+    tokens are 32 for 32, and its knob goes down from there.
     """
-    rule = Rule.parse(recipe.rule)
-    steps = knobs_of(rule.select).get("steps")
-    if steps is None or recipe.length is None:
-        return Entry(recipe.name, str(rule), along_knob(recipe.rule), recipe.note)
-    wanted = max(1, steps * length // recipe.length)
-    grid = sorted({max(1, wanted // share) for share in (1, 2, 4, 8)}, reverse=True)
-    text = notation(rule.select)
-    published = text.replace(f"({steps}", f"({wanted}", 1)
-    swept = text.replace(f"({steps}", f"({{{','.join(map(str, grid))}}}", 1)
-    before = str(rule)
-    curve = before.replace(text, swept, 1)
-    return Entry(recipe.name, before.replace(text, published, 1), curve, recipe.note)
+    assert isinstance(recipe.length, int)
+    whole = max(1, knobs_of(rule.select)["steps"] * length // recipe.length)
+    grid = sorted({max(1, whole // share) for share in (1, 2, 4, 8)}, reverse=True)
+    settings = tuple(_in_steps(rule, steps) for steps in grid)
+    curve = re.sub(rf"(?<=[(=]){whole}(?=[,)])", "n", settings[0]) + ", n = "
+    return Entry(recipe.name, settings, curve + ", ".join(map(str, grid)), recipe.note)
+
+
+def _in_steps(rule: Rule, steps: int) -> str:
+    parts = [replace(p, steps=steps) if "steps" in knobs_of(p) else p for p in rule.parts]
+    return str(Rule.parse(" | ".join(map(notation, parts))))
 
 
 def _added(text: str) -> Entry:
     """A user's rule; braces are its knob, else the grid that its selection declares."""
     if "{" in text:
-        return Entry(text, spelled_out(text)[0], text, "added")
-    return Entry(text, str(Rule.parse(text)), along_knob(text), "added")
+        return _entry(text, spelled_out(text)[0], text, "added")
+    return _entry(text, str(Rule.parse(text)), _thinned(along_knob(text)), "added")
+
+
+def _thinned(curve: str) -> str:
+    """The same with at most `VALUES` values in its braces, from the first to the last."""
+
+    def thin(braces: re.Match[str]) -> str:
+        values = braces[1].split(",")
+        places = [round(i * (len(values) - 1) / (VALUES - 1)) for i in range(VALUES)]
+        return "{" + ",".join(values[i] for i in dict.fromkeys(places)) + "}"
+
+    return re.sub(r"\{([^}]*)\}", thin, curve)
+
+
+def _entry(name: str, rule: str, curve: str, note: str) -> Entry:
+    settings = dict.fromkeys([*spelled_out(rule), *spelled_out(curve)])
+    return Entry(name, tuple(settings), curve, note)

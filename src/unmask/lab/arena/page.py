@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from unmask.errors import UnmaskError
 from unmask.lab.arena.contest import Arena, Contestant, Field
+from unmask.lab.arena.entries import VALUES
+from unmask.lab.arena.levers import Levers
 from unmask.lab.arena.words import advice, best_of_task, opening, star_words
 from unmask.lab.comparison_page import point_of
 from unmask.lab.figures.plots import PlotCurve, PlotPoint
 from unmask.lab.figures.scatter import front_scatter
 from unmask.lab.report.blocks import (
     Block,
+    Items,
     Picture,
     ReportTable,
     Section,
@@ -30,9 +33,14 @@ from unmask.lab.report.page import page
 from unmask.lab.report.wording import number, percent, points, points_span
 from unmask.lab.summary import Summary
 
+TITLE = "The arena of decoding rules"
 
-def write_arena(arena: Arena, folder: Path) -> Iterator[Path]:
-    """Write all files and yield each after it is written; without matplotlib there are no plots."""
+
+def write_arena(arena: Arena, folder: Path, command: str) -> Iterator[Path]:
+    """Write all files and yield each after it is written; without matplotlib there are no plots.
+
+    The Markdown is short: the tables of single fields are on the page and in the JSON.
+    """
     (folder / "img").mkdir(parents=True, exist_ok=True)
     drawings, missing = {}, ""
     try:
@@ -43,9 +51,11 @@ def write_arena(arena: Arena, folder: Path) -> Iterator[Path]:
             yield file
     except UnmaskError as error:
         drawings, missing = {}, f"There are no plots: {error}."
-    report = report_of(arena, missing)
+    made = Text(f"Made by: {command}")
+    report = Section(TITLE, (made, *summary(arena), *details(arena, missing)))
+    brief = Section(TITLE, (made, *summary(arena), *_plots(_best_fields(arena), missing)))
     texts = {
-        "arena.md": markdown(report),
+        "arena.md": markdown(brief),
         "arena.json": json.dumps(record(arena), indent=1) + "\n",
         "arena.html": page(report, drawings),
     }
@@ -75,37 +85,72 @@ def _spot(summary: Summary) -> PlotPoint:
     return replace(point_of(summary), low=accuracy, high=accuracy)
 
 
-def report_of(arena: Arena, missing: str = "") -> Section:
-    """The arena as blocks; `missing` says why there are no plots."""
-    advices = tuple(Text(advice(fields)) for fields in arena.by_task().values())
+def summary(arena: Arena) -> list[Block]:
+    """What is read in a minute: who is best, what pays, and the front of every task."""
+    levers = Levers.of(arena)
+    pays = (
+        Text(
+            "The best rule with a choice against the best without it, which has neither memory "
+            "nor a gate: points at equal forwards. Each best is by AUP on the same examples."
+        ),
+        Items(tuple(levers.sentences())),
+        Text(levers.stars),
+    )
     blocks: list[Block] = [Text(text) for text in opening(arena)]
+    blocks.append(Section("When SWD, an EOS policy, a block or a gate", pays))
     blocks.append(Section("All fields", (_overall(arena),)))
-    blocks.append(Section("What pays on each task", (*advices, *_fronts(arena))))
-    for field in arena.fields:
-        caption = f"{field.title}: accuracy against forwards. The broad line is the front."
-        alt = f"{field.title}: the front holds {len(field.front)} settings"
-        plot: Block = Text(missing) if missing else Picture(picture_name(field), caption, alt)
-        blocks.append(Section(field.title, (plot, _table(arena, field))))
+    advices = tuple(Text(advice(fields)) for fields in arena.by_task().values())
+    blocks.append(Section("The front of each task", (*advices, *_fronts(arena))))
     blocks.append(Section("The rules", (_rules(arena),)))
-    return Section("The arena of decoding rules", tuple(blocks))
+    return blocks
+
+
+def details(arena: Arena, missing: str = "") -> list[Block]:
+    """A plot and a table of every field; `missing` says why there are no plots."""
+    return [
+        Section(field.title, (*_plots([field], missing), _table(arena, field)))
+        for field in arena.fields
+    ]
+
+
+def _plots(fields: Sequence[Field], missing: str) -> list[Block]:
+    if missing:
+        return [Text(missing)]
+    return [
+        Picture(
+            picture_name(field),
+            f"{field.title}: accuracy against forwards. The broad line is the front.",
+            f"{field.title}: the front holds {len(field.front)} settings",
+        )
+        for field in fields
+    ]
+
+
+def _best_fields(arena: Arena) -> list[Field]:
+    """The field of each task with the best accuracy."""
+    return [
+        max(fields, key=lambda field: max(each.accuracy() for each in field.front))
+        for fields in arena.by_task().values()
+    ]
 
 
 def _overall(arena: Arena) -> ReportTable:
     fields = len(arena.fields)
     rows = tuple(
         (
-            TableCell(each.entry.name, "" if each.entry.remembers else "no memory"),
+            TableCell(each.entry.name),
             *cells(
                 points(each.difference),
                 str(each.better),
                 str(each.worse),
                 f"{each.fronts} of {fields}",
                 number(each.area),
+                "yes" if each.entry.remembers else "no",
             ),
         )
         for each in arena.standings
     )
-    names = ("rule", "difference", "better*", "worse*", "on the front", "AUP")
+    names = ("rule", "difference", "better*", "worse*", "on the front", "AUP", "memory")
     notes = (
         "Difference: points against the best rule without memory of each field, at equal forwards, "
         "mean over the fields. That rule is chosen on the same examples, so it has a small "
@@ -172,13 +217,16 @@ def _rules(arena: Arena) -> ReportTable:
     )
     shape = columns("rule", "along its knob", "memory", "what it is",
                     left=("along its knob", "memory", "what it is"))  # fmt: skip
-    return ReportTable("Every rule, with the values of its knob", shape, rows)
+    notes = tuple(f"{name} is left out: {why}." for name, why in arena.left_out.items())
+    return ReportTable(f"Every rule, with at most {VALUES} values of its knob", shape, rows, notes)
 
 
 def record(arena: Arena) -> dict[str, Any]:
     """For JSON."""
     return {
         "opening": opening(arena),
+        "what_pays": Levers.of(arena).sentences(),
+        "left_out": dict(arena.left_out),
         "stars": star_words(arena),
         "rules": [{**vars(s), "entry": None, "rule": s.entry.name} for s in arena.standings],
         "fields": [

@@ -9,13 +9,14 @@ from pathlib import Path
 
 from unmask.errors import LabError
 from unmask.lab.arena.contest import Arena, Field
-from unmask.lab.arena.entries import Entry
+from unmask.lab.arena.entries import Entry, Roster
 from unmask.lab.benchmarks import benchmark
 from unmask.lab.grading import Tools
 from unmask.lab.sweep.grid import Setting
 from unmask.lab.sweep.plan import Sessions, Work, work_of
 from unmask.lab.sweep.run import check_graders, run, summaries
 from unmask.lab.sweep.run_options import ProgressListener, RunOptions
+from unmask.models.tokenizer import Tokenizer
 
 Place = tuple[str, int | str, str]  # task, block, EOS policy
 
@@ -25,6 +26,7 @@ class ArenaPlan:
     """Every setting of the arena, by field and entry."""
 
     settings: dict[Place, dict[Entry, list[Setting]]]
+    left_out: dict[str, str]  # why recipes do not run
 
     @property
     def all(self) -> list[Setting]:
@@ -46,8 +48,8 @@ class ArenaPlan:
         return works
 
 
-def plan_arena(entries: Sequence[Entry], places: Sequence[Place], usual: Setting) -> ArenaPlan:
-    """The settings of every entry in every field; `usual` holds what all of them share."""
+def plan_arena(rules: Roster, places: Sequence[Place], usual: Setting) -> ArenaPlan:
+    """The settings of every rule in every field; `usual` holds what all of them share."""
     settings: dict[Place, dict[Entry, list[Setting]]] = {}
     for place in places:
         task, block, eos = place
@@ -57,9 +59,9 @@ def plan_arena(entries: Sequence[Entry], places: Sequence[Place], usual: Setting
                 replace(usual, task=task, options=replace(shared, rule=rule))
                 for rule in entry.settings
             ]
-            for entry in entries
+            for entry in rules.entries
         }
-    return ArenaPlan(settings)
+    return ArenaPlan(settings, rules.left_out)
 
 
 def places_of(
@@ -85,5 +87,12 @@ def run_arena(
         tuple(
             Field.of({entry: [next(measured) for _ in each] for entry, each in field.items()})
             for field in plan.settings.values()
-        )
+        ),
+        plan.left_out,
     )
+
+
+def newline_of(tokenizer: Tokenizer | None) -> int | None:
+    """The token of a newline, if it is one."""
+    ids = [] if tokenizer is None else tokenizer.encode("\n")
+    return ids[0] if len(ids) == 1 else None

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from unmask.lab.arena.contest import Arena, Field, OverallStanding
 from unmask.lab.equal_cost import front
-from unmask.lab.report.wording import counted, listed, percent, points
+from unmask.lab.report.wording import counted, listed, percent
 from unmask.lab.stats import star_rule
 from unmask.lab.summary import Summary
 
@@ -19,7 +19,7 @@ def opening(arena: Arena) -> list[str]:
         f"{counted(len(arena.entries), 'rule')} in {counted(settings, 'setting')}, each in "
         f"{counted(len(arena.fields), 'field')}: a task, a window and an EOS policy. Every field "
         f"has {counted(first.count, 'example')} of {first.trial.length} tokens, the same for all "
-        "rules."
+        "rules. The field gives block, length and EOS policy, whatever a recipe has of its own."
     )
     fields = len(arena.fields)
     never = [each.entry.name for each in arena.standings if each.fronts == fields]
@@ -66,19 +66,10 @@ def best_of_task(fields: Sequence[Field]) -> list[tuple[Summary, str, str]]:
 
 
 def advice(fields: Sequence[Field]) -> str:
-    """One sentence on a task: what its best accuracy took, and what SWD adds in each field."""
+    """One sentence on a task: its best accuracy, and what it took."""
     task = fields[0].trial.task
     best, name, title = max(best_of_task(fields), key=lambda each: each[0].accuracy())
-    gains = []
-    for field in fields:
-        names = [c.entry.name for c in field.rivals if "swd(" in c.entry.rule]
-        if names:
-            most = max(names, key=lambda each: field.costs[each].difference)
-            gain = points(field.costs[most].difference)
-            where = field.title.removeprefix(f"{task}, ")
-            gains.append(f"{gain} in {where} ({most} against {field.baseline.entry.name})")
     return (
         f"{task}: the best accuracy is {percent(best.accuracy())}% at {best.mean('nfe'):.1f} "
-        f"forwards, by {name} in {title.removeprefix(f'{task}, ')}. The best SWD rule against the "
-        f"best rule without memory, at equal forwards: {'; '.join(gains) or 'none ran'}."
+        f"forwards, by {name} in {title.removeprefix(f'{task}, ')}."
     )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import multiprocessing
 import os
 import signal
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
@@ -26,6 +28,7 @@ from unmask.lab.sweep.store import AskedExample, Store
 from unmask.models.pretrained import Pretrained
 from unmask.models.wrappers.memoised import Memoised
 from unmask.rules.plugins import import_parts
+from unmask.rules.rule import Rule
 
 POLL = 0.5  # seconds between two checks of the workers' progress
 AT_ONCE = 13_000  # rows of a batch with a memo; more would take more than 2 GB
@@ -58,7 +61,8 @@ def run(
 
                 decode_on_cluster(works, options, options.cluster, progress)
             elif len(options.devices) == 1:
-                _decode_here(store, works, options, progress, models or LastModel())
+                with _released_after_errors(store):
+                    _decode_here(store, works, options, progress, models or LastModel())
             else:
                 _decode_in_workers(store, works, options, progress)
         for work in works:
@@ -116,25 +120,51 @@ def _decode_here(
             continue
         model, batch_size = models.of(group[0], device), options.batch_size
         if options.memo:
-            assert isinstance(model, Pretrained), "a model with a cache has no memo"
-            model, batch_size = Memoised(model), sum(len(work.examples) for work in group)
+            batch_size = sum(len(work.examples) for work in group)
+            if not _has_shadows(group[0]):
+                assert isinstance(model, Pretrained), "a model with a cache has no memo"
+                model = Memoised(model)
         if group[0].trial.timing:
             warm_up(group[0], model, batch_size)
         decode(store, group, model, batch_size, progress.done, options.traces)
 
 
+@contextmanager
+def _released_after_errors(store: Store) -> Iterator[None]:
+    """After an error or Ctrl-C, give up what was claimed: a notebook's process lives on."""
+    try:
+        yield
+    except BaseException:
+        store.release()
+        raise
+
+
 def _groups(works: Sequence[Work], memo: bool) -> Iterator[list[Work]]:
-    """Trials that are decoded in one batch: each alone, or with a memo all of one model."""
-    if not memo:
-        yield from ([work] for work in works)
-        return
-    by_model: dict[tuple[object, ...], list[Work]] = {}
-    for work in works:
-        by_model.setdefault(model_of(work), []).append(work)
-    for members in by_model.values():
-        size = max(1, AT_ONCE // len(members))
-        for start in range(0, max(len(work.examples) for work in members), size):
+    """Trials that are decoded in one batch: each alone, or with a memo those of one kind.
+
+    A memo has no shadow positions, so rules that need them (WINO) are alone there too.
+    """
+    alone = [not memo or _has_shadows(work) for work in works]
+    yield from ([work] for work, single in zip(works, alone, strict=True) if single)
+    together: dict[tuple[object, ...], list[Work]] = {}
+    for work, single in zip(works, alone, strict=True):
+        if not single:
+            together.setdefault(_memo_of(work), []).append(work)
+    for members in together.values():
+        most = max(len(work.examples) for work in members)
+        batches = math.ceil(most * len(members) / AT_ONCE)
+        size = math.ceil(most / batches)
+        for start in range(0, most, size):
             yield [work.only(list(work.by_name)[start : start + size]) for work in members]
+
+
+def _memo_of(work: Work) -> tuple[object, ...]:
+    """Equal for trials that reach the same canvases: of one model, task and window."""
+    return *model_of(work), work.trial.task, work.trial.block
+
+
+def _has_shadows(work: Work) -> bool:
+    return Rule.parse(work.trial.rule).needs.shadow
 
 
 def _worker(wanted: Wanted, options: RunOptions) -> None:
@@ -179,14 +209,17 @@ def _decode_in_workers(
     wanted = {work.trial.key: set(work.asks) for work in works}
     counts = {work.trial.key: len(store.finished(work.trial) & set(work.asks)) for work in works}
     with _running(workers):
+        pause = POLL
         while any(worker.is_alive() for worker in workers):
             for worker in workers:
-                worker.join(POLL / len(workers))
+                worker.join(pause / len(workers))
+            begun = time.monotonic()
             for work in works:
                 count = len(store.finished(work.trial) & wanted[work.trial.key])
                 if count > counts[work.trial.key]:
                     progress.done(work, count - counts[work.trial.key])
                     counts[work.trial.key] = count
+            pause = max(POLL, 20 * (time.monotonic() - begun))  # leaves the processor to workers
     codes = [worker.exitcode for worker in workers if worker.exitcode]
     if codes and any(store.missing(work.trial, work.asks) for work in works):
         raise LabError(
@@ -196,10 +229,17 @@ def _decode_in_workers(
 
 
 def _share(works: Sequence[Work], options: RunOptions, number: int) -> Sequence[Work]:
-    """All trials; with a memo only some of their examples, since each worker has its own memo."""
+    """All trials; with a memo only some kinds of them, since each worker has its own memo.
+
+    With fewer kinds than workers, each worker has some of the examples.
+    """
+    workers = len(options.devices)
     if not options.memo:
         return works
-    return [work.only(list(work.by_name)[number :: len(options.devices)]) for work in works]
+    kinds = list(dict.fromkeys(map(_memo_of, works)))
+    if len(kinds) >= workers:
+        return [work for work in works if kinds.index(_memo_of(work)) % workers == number]
+    return [work.only(list(work.by_name)[number::workers]) for work in works]
 
 
 @contextmanager
