@@ -70,7 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Plan, run and write the arena."""
     from unmask.lab.arena.entries import roster
     from unmask.lab.arena.page import write_arena
-    from unmask.lab.arena.run import newline_of, places_of, plan_arena, run_arena
+    from unmask.lab.arena.run import places_of, plan_arena, run_arena
     from unmask.lab.arena.words import opening
     from unmask.lab.benchmarks import benchmark
     from unmask.lab.grading import Tools
@@ -88,7 +88,7 @@ def run(arguments: argparse.Namespace) -> int:
     blocks = [OPTIONS["block"].parse("--block", text) for text in _names(arguments.block)]
     places = places_of(tasks, blocks, policies)
     running = _running(arguments)
-    newline = newline_of(Sessions().of(usual).tokenizer)
+    newline = Sessions().of(usual).spec.newline_id is not None
     rules = roster(arguments.length, arguments.rules, _names(arguments.only), newline)
     plan = plan_arena(rules, places, usual)
     if arguments.dry_run:

@@ -9,21 +9,16 @@ from unmask.rules.recipes import RECIPES
 
 
 def entries(*arguments):
-    return roster(*arguments, newline=6).entries
+    return roster(*arguments, newline=True).entries
 
 
 def test_every_recipe_enters_or_is_left_out_with_the_reason():
-    rules = roster(32, newline=6)
+    rules = roster(32, newline=True)
     names = {entry.name for entry in rules.entries}
     assert names | rules.left_out.keys() == {*RECIPES, *(each.name for each in OTHERS)}
     assert rules.left_out["daedal"].startswith("its canvas grows")
     assert set(rules.left_out) == {"daedal", "paper-table1"}
     assert "no token for it" in roster(32).left_out["adablock"]
-
-
-def test_adablock_has_the_newline_of_the_model():
-    (adablock,) = (entry for entry in entries(32) if entry.name == "adablock")
-    assert all(setting.startswith("adablock(6) | ") for setting in adablock.settings)
 
 
 def test_the_published_setting_is_the_first_and_the_knob_follows():

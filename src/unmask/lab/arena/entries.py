@@ -78,18 +78,18 @@ class Roster:
 
 
 def roster(
-    length: int, added: Sequence[str] = (), only: Sequence[str] = (), newline: int | None = None
+    length: int, added: Sequence[str] = (), only: Sequence[str] = (), newline: bool = False
 ) -> Roster:
     """The recipes, or only some of them, and the rules that a user adds, for so many tokens.
 
-    Of rules with the same settings, the first stays. `newline` is the model's token, or None.
+    Of rules with the same settings, the first stays. `newline` says whether the model has a token for it.
     """
     for name in only:
         if name not in KNOWN:
             raise UnknownName("recipe", name, KNOWN)
     wanted = [each for each in KNOWN.values() if not only or each.name in only]
     left_out = {each.name: why for each in wanted if (why := _unfit(each, newline))}
-    known = [_known(each, length, newline) for each in wanted if each.name not in left_out]
+    known = [_known(each, length) for each in wanted if each.name not in left_out]
     own = [_added(text) for text in added]
     unique = {entry.settings: entry for entry in reversed([*known, *own])}
     chosen = tuple(entry for entry in (*known, *own) if unique[entry.settings] is entry)
@@ -98,24 +98,23 @@ def roster(
     return Roster(chosen, left_out)
 
 
-def _unfit(recipe: Recipe, newline: int | None) -> str:
+def _unfit(recipe: Recipe, newline: bool) -> str:
     """Why a recipe cannot enter, or nothing."""
     if "{" in recipe.rule:
         return "it is a sweep of other rules"
     if recipe.length == "auto":
         return "its canvas grows, and here all rules write on the same canvas"
-    if "adablock" in recipe.rule and newline is None:
+    if "adablock" in recipe.rule and not newline:
         return "its blocks end at a newline, and the tokenizer has no token for it"
     return ""
 
 
-def _known(recipe: Recipe, length: int, newline: int | None) -> Entry:
-    """A recipe, with the model's newline for AdaBlock's."""
-    text = recipe.rule.replace("adablock(198)", f"adablock({newline})")
-    rule = Rule.parse(text)
+def _known(recipe: Recipe, length: int) -> Entry:
+    """A recipe along its knob."""
+    rule = Rule.parse(recipe.rule)
     if isinstance(recipe.length, int):
         return _timetable(recipe, rule, length)
-    return _entry(recipe.name, str(rule), _thinned(along_knob(text)), recipe.note)
+    return _entry(recipe.name, str(rule), _thinned(along_knob(recipe.rule)), recipe.note)
 
 
 def _timetable(recipe: Recipe, rule: Rule, length: int) -> Entry:

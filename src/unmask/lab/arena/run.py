@@ -16,7 +16,6 @@ from unmask.lab.sweep.grid import Setting
 from unmask.lab.sweep.plan import Sessions, Work, work_of
 from unmask.lab.sweep.run import check_graders, run, summaries
 from unmask.lab.sweep.run_options import ProgressListener, RunOptions
-from unmask.models.tokenizer import Tokenizer
 
 Place = tuple[str, int | str, str]  # task, block, EOS policy
 
@@ -90,9 +89,3 @@ def run_arena(
         ),
         plan.left_out,
     )
-
-
-def newline_of(tokenizer: Tokenizer | None) -> int | None:
-    """The token of a newline, if it is one."""
-    ids = [] if tokenizer is None else tokenizer.encode("\n")
-    return ids[0] if len(ids) == 1 else None
