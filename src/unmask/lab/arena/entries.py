@@ -82,7 +82,8 @@ def roster(
 ) -> Roster:
     """The recipes, or only some of them, and the rules that a user adds, for so many tokens.
 
-    Of rules with the same settings, the first stays. `newline` says whether the model has a token for it.
+    Of rules with the same settings, the first stays. `newline`: whether the model has a token for
+    line breaks.
     """
     for name in only:
         if name not in KNOWN:
