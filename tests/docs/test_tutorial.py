@@ -48,7 +48,7 @@ def test_the_tutorial_runs_as_it_says_and_goes_on_after_ctrl_c(tmp_path, monkeyp
     monkeypatch.setattr(Store, "finish", finish_and_interrupt)
     code, _, err = unmask(tmp_path, told["compare"])
     assert code == 130
-    assert err.count("\n") == 2  # a trial is done, and the interrupt
+    assert err.count("\n") == 3  # two trials are done, and the interrupt
     assert "unmask compare: interrupted; finished examples are in unmask-lab.sqlite" in err
     assert finished(store) == 5
     code, out, err = unmask(tmp_path, told["compare"])
