@@ -29,11 +29,6 @@ RECIPES: dict[str, Recipe] = {
         Recipe("dream", "entropy | timesteps(256)", None, 256, note="Dream's diffusion_generate"),
         Recipe("fast-dllm", "confidence | threshold(0.9, test=ge)", 32, note="Fast-dLLM, parallel"),
         Recipe("eb", "entropy | eb(0.1)", note="EB-Sampler"),
-        Recipe(
-            "eb-leftmost",
-            "entropy | eb(0.1, free=leftmost_alone)",
-            note="EB-Sampler; a position that would go alone makes way for the leftmost mask",
-        ),
         Recipe("klass", "confidence | klass(0.9, kl=0.01)", 64, note="KLASS, HumanEval's settings"),
         Recipe("credit", "credit(0.65) | confidence | threshold(0.9)", 32, note="CreditDecoding"),
         Recipe(
