@@ -126,9 +126,28 @@ def at_equal_cost(first: RuleCurve, second: RuleCurve) -> EqualCost:
     """
     if reason := why_not(first.settings[0], second.settings[0]):
         raise LabError(f"{first.name} and {second.name} cannot be compared: {reason}")
-    low = float(max(first.forwards[0], second.forwards[0]))
-    high = max(low, float(min(first.forwards[-1], second.forwards[-1])))
+    low, high = _shared(first, second)
     before, after = first.mean_over(low, high), second.mean_over(low, high)
     gained = after - before  # [N]
     interval, p = bootstrap_mean(gained).interval, sign_flip(gained)
     return EqualCost(low, high, float(before.mean()), float(after.mean()), interval, p)
+
+
+def strongest(curves: Sequence[RuleCurve]) -> int:
+    """The number of the rule that gains most on the others at equal forwards, on average."""
+
+    def gain(mine: RuleCurve) -> float:
+        ranges = [(other, *_shared(other, mine)) for other in curves]
+        return sum(
+            float((mine.mean_over(low, high) - other.mean_over(low, high)).mean())
+            for other, low, high in ranges
+        )
+
+    gains = [gain(curve) for curve in curves]
+    return gains.index(max(gains))
+
+
+def _shared(first: RuleCurve, second: RuleCurve) -> tuple[float, float]:
+    """The forwards that both rules can be run with; one place if they share none."""
+    low = float(max(first.forwards[0], second.forwards[0]))
+    return low, max(low, float(min(first.forwards[-1], second.forwards[-1])))

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.lab.stores import summary
-from unmask.lab.arena.contest import Arena, Field
+from unmask.lab.arena.contest import Arena, Field, best_of
 from unmask.lab.arena.entries import Entry
 from unmask.lab.arena.levers import Levers
 from unmask.lab.arena.words import advice, best_of_task, opening
@@ -40,6 +40,18 @@ def field(better="1" * 18 + "00", **changes):
 def test_the_baseline_is_the_best_rule_without_memory():
     assert field().baseline.entry is PLAIN
     assert set(field().costs) == {"top", "swd"}
+
+
+def test_a_rule_that_fills_all_at_once_and_is_mostly_wrong_is_not_the_best():
+    rash = entry("rash", "margin | top({20,30})")
+    fast = [
+        summary("1" * 5 + "0" * 15, rule=rule, counters={"nfe": nfe})
+        for rule, nfe in zip(rash.settings, (2, 1), strict=True)
+    ]
+    measured = {each.entry: each.curve.summaries for each in field().contestants}
+    first, *_, last = Field.of({**measured, rash: fast}).contestants
+    assert last.area.value > first.area.value
+    assert best_of([first, last]).entry is PLAIN
 
 
 def test_the_front_is_what_nothing_dominates():

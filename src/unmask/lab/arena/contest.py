@@ -10,7 +10,7 @@ from functools import cached_property
 from unmask.decoding.options import EOS_WORDS
 from unmask.lab.arena.entries import Entry
 from unmask.lab.aup import Area, RatePoint, aup
-from unmask.lab.equal_cost import EqualCost, RuleCurve, at_equal_cost, front
+from unmask.lab.equal_cost import EqualCost, RuleCurve, at_equal_cost, front, strongest
 from unmask.lab.stats import LEVEL, holm
 from unmask.lab.summary import Summary
 from unmask.lab.sweep.trial import Trial
@@ -62,9 +62,9 @@ class Field:
 
     @cached_property
     def baseline(self) -> Contestant:
-        """The rule without memory with the best AUP, or of all rules if all remember."""
+        """The best rule without memory, or of all rules if all remember."""
         plain = [each for each in self.contestants if not each.entry.remembers]
-        return max(plain or self.contestants, key=lambda each: each.area.value)
+        return best_of(plain or self.contestants)
 
     @cached_property
     def rivals(self) -> list[Contestant]:
@@ -115,7 +115,10 @@ class Arena:
 
     def standing(self, entry: Entry) -> OverallStanding:
         """How a rule did over all fields."""
-        name, places = entry.name, [(field, _of(field, entry.name)) for field in self.fields]
+        name, places = (
+            entry.name,
+            [(field, contestant_of(field, entry.name)) for field in self.fields],
+        )
         tones = [self.tone(field, name) for field in self.fields]
         gains = [
             field.costs[name].difference if name in field.costs else 0.0 for field in self.fields
@@ -155,7 +158,15 @@ class OverallStanding:
     area: float  # mean AUP
 
 
-def _of(field: Field, name: str) -> Contestant:
+def best_of(contestants: Sequence[Contestant]) -> Contestant:
+    """The rule that gains most on the others at equal forwards, on average.
+
+    Not the best AUP: that rewards many tokens per forward, also where few answers are right.
+    """
+    return contestants[strongest([each.curve for each in contestants])]
+
+
+def contestant_of(field: Field, name: str) -> Contestant:
     return next(each for each in field.contestants if each.entry.name == name)
 
 

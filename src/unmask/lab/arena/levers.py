@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
-from unmask.lab.arena.contest import Arena, Contestant, Field
+from unmask.lab.arena.contest import Arena, Contestant, Field, best_of, contestant_of
 from unmask.lab.equal_cost import EqualCost, at_equal_cost
 from unmask.lab.report.wording import counted, points
 from unmask.lab.stats import LEVEL, holm, star_rule
@@ -33,9 +33,10 @@ class Levers:
 
     @classmethod
     def of(cls, arena: Arena) -> Levers:
-        """Compare the best rule with a choice and the best without it, each by its AUP.
+        """Compare the best rule with a choice and the best without it.
 
-        Rules without the choice have neither memory nor a gate.
+        The rule without the choice has neither memory nor a gate. An EOS policy and a window are
+        tried with that same rule.
         """
         fields = arena.fields
         policies = list(dict.fromkeys(each.trial.eos for each in fields))
@@ -93,9 +94,9 @@ class Levers:
 
 
 def plain(field: Field) -> Contestant:
-    """The best rule of a field with neither memory nor a gate, by its AUP."""
+    """The best rule of a field with neither memory nor a gate."""
     some = [c for c in field.contestants if not (c.entry.remembers or c.entry.gated)]
-    return max(some or field.contestants, key=lambda each: each.area.value)
+    return best_of(some or field.contestants)
 
 
 def _within(fields: Iterable[Field], names: list[str]) -> dict[str, EqualCost]:
@@ -104,22 +105,23 @@ def _within(fields: Iterable[Field], names: list[str]) -> dict[str, EqualCost]:
     for field in fields:
         some = [each for each in field.contestants if each.entry.name in names]
         if some:
-            best = max(some, key=lambda each: each.area.value)
-            costs[field.title] = at_equal_cost(plain(field).curve, best.curve)
+            costs[field.title] = at_equal_cost(plain(field).curve, best_of(some).curve)
     return costs
 
 
 def _between(
     fields: Iterable[Field], name: str, without: object, chosen: object
 ) -> dict[str, EqualCost]:
-    """The plain rule of a field with the choice against that of the same field without it."""
-    other = "block" if name == "eos" else "eos"
+    """The plain rule of a field without the choice: that rule with it against itself."""
+    kept = "block" if name == "eos" else "eos"
     by_place = {
-        (each.trial.task, getattr(each.trial, other), getattr(each.trial, name)): each
+        (each.trial.task, getattr(each.trial, kept), getattr(each.trial, name)): each
         for each in fields
     }
-    return {
-        field.title: at_equal_cost(plain(field).curve, plain(by_place[task, same, chosen]).curve)
-        for (task, same, value), field in by_place.items()
-        if value == without and (task, same, chosen) in by_place
-    }
+    costs = {}
+    for (task, same, value), field in by_place.items():
+        if value == without and (task, same, chosen) in by_place:
+            rule = plain(field)
+            tried = contestant_of(by_place[task, same, chosen], rule.entry.name)
+            costs[field.title] = at_equal_cost(rule.curve, tried.curve)
+    return costs

@@ -91,7 +91,9 @@ def summary(arena: Arena) -> list[Block]:
     pays = (
         Text(
             "The best rule with a choice against the best without it, which has neither memory "
-            "nor a gate: points at equal forwards. Each best is by AUP on the same examples."
+            "nor a gate: points at equal forwards. The best is the rule that gains most on the "
+            "others of its kind, on the same examples. A window or an EOS policy is tried with the "
+            "rule that is best without it."
         ),
         Items(tuple(levers.sentences())),
         Text(levers.stars),
@@ -184,7 +186,8 @@ def _table(arena: Arena, field: Field) -> ReportTable:
     names = ("rule", "published setting, acc %", "forwards", "difference", "p", "AUP", "front")
     note = (
         f"n = {field.count}. Difference: points against {field.baseline.entry.name}, the rule "
-        "without memory with the best AUP, at equal forwards, with its paired 95% interval."
+        "without memory that gains most on the others without it. Both at equal forwards, with the "
+        "paired 95% interval."
     )
     return ReportTable(field.title, columns(*names), rows, (note, star_words(arena)))
 
