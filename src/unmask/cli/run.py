@@ -49,6 +49,13 @@ A line of in.jsonl is {"prompt": "..."}, {"messages": [...]} or
 SPEED = 8  # steps per second that can be read
 
 
+class ExamplesFormatter(argparse.HelpFormatter):
+    """Keeps the lines of a text that has several, so that examples can be copied."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        return text if "\n" in text else super()._fill_text(text, width, indent)
+
+
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register the command."""
     command = subparsers.add_parser(
@@ -57,7 +64,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         description="Prints the text on stdout and its cost on stderr. Without PROMPT, or with -, "
         "the prompt is read from stdin. With --input it answers a file of JSON lines; after an "
         "interruption, the same command continues.",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=ExamplesFormatter,
         epilog=EXAMPLES,
     )
     command.add_argument(
