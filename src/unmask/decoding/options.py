@@ -15,7 +15,7 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from unmask.errors import RequestError, UnknownName, did_you_mean
-from unmask.models.words import CACHES, DTYPES
+from unmask.models.words import CACHES, DTYPES, QUANTIZED
 from unmask.rules.recipes import DEFAULT_RULE, RECIPES
 
 if TYPE_CHECKING:
@@ -160,6 +160,13 @@ class DecodingOptions:
     dtype: str | None = _option(
         "word", "number format of the weights", "as stored", words=DTYPES, metavar="NAME"
     )
+    quantize: str | None = _option(
+        "word",
+        "keep the weights of the layers in 8 or 4 bits, to need less memory",
+        "off",
+        words=QUANTIZED,
+        metavar="NAME",
+    )
     mask_id: int | None = _option(
         "whole",
         "id of the mask token, if the checkpoint names a wrong one or none",
@@ -223,4 +230,4 @@ class DecodingOptions:
 
 OPTIONS: dict[str, Option] = {f.name: f.metadata["option"] for f in fields(DecodingOptions)}
 SAMPLING = ("temperature", "top_p", "top_k", "tempered")
-LOADING = ("dtype", "mask_id")  # what a model is loaded with
+LOADING = ("dtype", "quantize", "mask_id")  # what a model is loaded with

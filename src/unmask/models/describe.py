@@ -16,6 +16,7 @@ from unmask.models.checkpoint import KEPT_IN_FLOAT32, Checkpoint, open_file, rea
 from unmask.models.config import Config
 from unmask.models.denoiser import ModelSpec
 from unmask.models.families import Family, family_of
+from unmask.models.quantized import refuse_quantized
 from unmask.models.tokenizer import Tokenizer
 from unmask.models.transformer import Transformer
 
@@ -64,6 +65,7 @@ def describe(folder: Path, mask_id: int | None = None, block: int | None = None)
     """Read the config and the tokenizer of a folder; raises the errors that `load` raises."""
     config = Config(read_json(folder / "config.json"), str(folder / "config.json"))
     family = family_of(config)
+    refuse_quantized(config, folder)
     arch = family.read(config)
     if arch.experts is not None and arch.layers * arch.experts.count > MOST_EXPERTS:
         raise ModelError(

@@ -11,6 +11,7 @@ from torch import Tensor
 from unmask.models.architecture import Architecture
 from unmask.models.denoiser import Canvas, Hidden, ModelSpec, cells, ship
 from unmask.models.function import by_length
+from unmask.models.quantized import QuantizedLinear
 from unmask.models.transformer import Transformer, block_causal
 
 CACHED_BYTES = 8 << 20  # size of weights that fit into a processor's cache
@@ -47,7 +48,9 @@ class Pretrained:
     @property
     def parameters(self) -> int:
         """The number of parameters."""
-        return sum(parameter.numel() for parameter in self.module.parameters())
+        small = (part for part in self.module.modules() if isinstance(part, QuantizedLinear))
+        quantized = sum(linear.in_features * linear.out_features for linear in small)
+        return quantized + sum(parameter.numel() for parameter in self.module.parameters())
 
     def trunk(self, canvas: Canvas) -> Hidden:
         """One forward; in a block-causal model it stops after the active block."""

@@ -22,6 +22,7 @@ class ModelSource:
     block: int | None = None  # block width of a block-causal model; None: the config's
     cache: str = "none"
     guidance: float | None = None
+    quantize: str | None = None  # bits of the layers' weights; None: as `dtype`
 
     def describe(self) -> Description:
         """Find the folder and read its config and tokenizer."""
@@ -33,7 +34,10 @@ class ModelSource:
         Give `description` if the folder is already read; it replaces `path`, `mask_id`, `block`.
         """
         loaded = load_described(
-            description or self.describe(), device=self.device, dtype=self.dtype
+            description or self.describe(),
+            device=self.device,
+            dtype=self.dtype,
+            quantize=self.quantize,
         )
         model: Denoiser = loaded.model
         if self.cache != "none":

@@ -91,6 +91,10 @@ class Session:
             self.checkpoint = replace(checkpoint, spec=self.spec)
             self.tokenizer, self.context = checkpoint.tokenizer, checkpoint.context
         else:
+            if self.options.quantize is not None:
+                raise RequestError(
+                    "quantize is for checkpoints; a model in memory is as it was loaded"
+                )
             self._in_memory, self.tokenizer = _in_memory(model, tokenizer, self.options)
             self.spec, self.context = self._in_memory.spec, None
             self.name, self.device = self.spec.name, self._in_memory.device
@@ -285,7 +289,10 @@ class Session:
     def _base(self) -> Any:
         if self.checkpoint is None:
             return self._in_memory
-        return load_described(self.checkpoint, device=self.device, dtype=self.options.dtype).model
+        options = self.options
+        return load_described(
+            self.checkpoint, device=self.device, dtype=options.dtype, quantize=options.quantize
+        ).model
 
     def load_on(self, device: str | torch.device) -> None:
         """Load the model there when it is next needed; free it if it is elsewhere now."""
@@ -323,6 +330,7 @@ class Session:
             self.spec.block,
             options.cache or "none",
             options.guidance,
+            options.quantize,
         )
 
     @cached_property
@@ -370,6 +378,8 @@ class Session:
         }
         if parts := sources_of(settings.rule):
             record["parts"] = parts
+        if options.quantize is not None:
+            record["quantize"] = options.quantize
         return {**record, "sha": sha_of({**record, "rule": for_key(str(settings.rule))})}
 
 

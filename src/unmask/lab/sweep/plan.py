@@ -113,7 +113,7 @@ class Sessions:
     def of(self, setting: Setting) -> Session:
         """The session of a setting, made when it is first needed."""
         options = setting.options
-        key = (setting.model, options.dtype, options.mask_id)
+        key = (setting.model, *(getattr(options, name) for name in LOADING))
         session = self._made(key, setting, block=None)
         if session.spec.block is not None and options.block not in (None, session.spec.block):
             session = self._made((*key, options.block), setting, block=options.block)
@@ -187,6 +187,7 @@ def trial_of(
         cache=options.cache or "none",
         guidance=options.guidance,
         dtype=dtype,
+        quantize=options.quantize,
         mask_id=options.mask_id,
         parts=sources_of(settings.rule),
         timing=timing,
