@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from unmask.errors import RequestError, UnknownName, did_you_mean
 from unmask.models.words import CACHES, DTYPES, QUANTIZED
 from unmask.rules.recipes import DEFAULT_RULE, RECIPES
+from unmask.rules.recommended import GENERAL, RECOMMENDED
 
 if TYPE_CHECKING:
     from unmask.rules.rule import Rule
@@ -99,8 +100,8 @@ class DecodingOptions:
 
     rule: Rule | str = _option(
         "text",
-        "rule or recipe; 'unmask rules' lists them",
-        "swd",
+        "rule or recipe; 'unmask rules' lists them, 'unmask models PATH' shows the recommended one",
+        "recommended, the one for this model",
         value=DEFAULT_RULE,
         metavar="RULE",
     )
@@ -114,7 +115,7 @@ class DecodingOptions:
         "whole",
         "positions per block, decoded left to right, or full for one window; for a block-causal "
         "model, also the width of its attention",
-        "the model's, else the recipe's, else full",
+        "the model's, else the recipe's, else full; with the recommended rule, what belongs to it",
         least=1,
         words=("full",),
     )
@@ -122,7 +123,7 @@ class DecodingOptions:
         "word",
         "how to treat end tokens; keep: as other tokens, suppress: never write them, last: commit "
         "them last, stop, block and fill: end the answer early",
-        "keep",
+        "keep; with the recommended rule, what belongs to it",
         words=EOS_POLICIES,
         metavar="POLICY",
     )
@@ -214,10 +215,17 @@ class DecodingOptions:
 
     @cached_property
     def parsed_rule(self) -> Rule:
-        """The rule itself."""
+        """The rule itself; of `recommended`, the one for a model of which nothing is known."""
         from unmask.rules.rule import Rule
 
-        return Rule.parse(self.rule) if isinstance(self.rule, str) else self.rule
+        if not isinstance(self.rule, str):
+            return self.rule
+        return Rule.parse(GENERAL.rule if self.asks_for_the_recommended else self.rule)
+
+    @property
+    def asks_for_the_recommended(self) -> bool:
+        """Whether the rule is the one that is recommended for the model."""
+        return isinstance(self.rule, str) and self.rule.strip() == RECOMMENDED
 
     @property
     def defaults(self) -> DecodingOptions:

@@ -5,6 +5,7 @@ An open value is filled in, in this order:
 1. what the user asked for;
 2. the block of a block-causal model, since it attends in it;
 3. the block and the length of the recipe, if the rule is the name of one and it has them;
+   the rule, block and EOS policy that are recommended for the model, if no rule was asked for;
 4. the preset's, if a task is decoded;
 5. 256 tokens, the full window, and the defaults of `Sampling`.
 
@@ -20,6 +21,7 @@ from unmask.decoding.request import Settings
 from unmask.decoding.sampling import Sampling
 from unmask.errors import RequestError
 from unmask.models.denoiser import ModelSpec
+from unmask.rules.recommended import GENERAL, Recommendation
 
 USUAL = DecodingOptions(length=256)
 
@@ -32,6 +34,7 @@ class Resolved:
     length: int  # tokens to write, unless masks are filled
     spec: ModelSpec  # of the model; a block-causal one with the block that was asked for
     seed: int
+    recommended: Recommendation | None = None  # that the rule comes from, if none was asked for
 
     @property
     def block(self) -> int | None:
@@ -56,6 +59,12 @@ def resolve(
         infill: masks are filled wherever they stand, so there is no length.
         loaded: the model is in memory, so that the block it attends in is fixed.
     """
+    recommended = None
+    if options.asks_for_the_recommended:
+        recommended = spec.recommended or GENERAL
+        options = replace(options, rule=recommended.rule)
+        if not infill:
+            defaults = _belonging(recommended, spec, defaults)
     length = options.length or options.defaults.length or defaults.length or 0
     block = _block(options, defaults, spec, None if infill else length)
     if spec.block is not None:
@@ -77,7 +86,15 @@ def resolve(
         options.steps,
         history=options.history,
     )
-    return Resolved(settings, length, spec, options.seed or 0)
+    return Resolved(settings, length, spec, options.seed or 0, recommended)
+
+
+def _belonging(
+    recommended: Recommendation, spec: ModelSpec, defaults: DecodingOptions
+) -> DecodingOptions:
+    """The defaults with the block and the EOS policy of a recommended rule."""
+    eos = recommended.eos if spec.eos_id is not None else "keep"
+    return defaults.changed({"block": recommended.block or "full", "eos": eos})
 
 
 def _block(

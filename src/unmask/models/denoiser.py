@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
 from unmask.errors import ModelError
+from unmask.rules.recommended import Recommendation
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,7 @@ class ModelSpec:
     stop_ids: tuple[int, ...] = ()
     name: str = "model"
     block: int | None = None  # block-causal attention: windows are blocks of this width from 0
+    recommended: Recommendation | None = field(default=None, compare=False)  # None: not known
 
     def __post_init__(self) -> None:
         if self.eos_id is not None and not self.stop_ids:

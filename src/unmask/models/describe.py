@@ -19,6 +19,7 @@ from unmask.models.families import Family, family_of
 from unmask.models.quantized import refuse_quantized
 from unmask.models.tokenizer import Tokenizer
 from unmask.models.transformer import Transformer
+from unmask.rules.recommended import recommendation
 
 MOST_EXPERTS = 1 << 16
 _STORED = {"F32": "float32", "BF16": "bfloat16", "F16": "float16", "F64": "float64"}
@@ -87,7 +88,16 @@ def describe(folder: Path, mask_id: int | None = None, block: int | None = None)
         )
     ends = _ends(folder, config, family, tokenizer)
     name = embedded.NAME if folder == embedded.FOLDER else folder.resolve().name
-    spec = ModelSpec(mask, arch.vocab_size, ends[0], tuple(ends), name, block or arch.block)
+    known = embedded.NAME if name == embedded.NAME else family.name
+    spec = ModelSpec(
+        mask,
+        arch.vocab_size,
+        ends[0],
+        tuple(ends),
+        name,
+        block or arch.block,
+        recommendation(known, base="base" in name.lower()),
+    )
     return Description(folder, config, family, arch, tokenizer, spec, mask_from)
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-DEFAULT_RULE = "swd"
+from unmask.rules.recommended import RECOMMENDED
+
+DEFAULT_RULE = RECOMMENDED
 
 
 @dataclass(frozen=True)

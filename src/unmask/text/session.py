@@ -32,6 +32,7 @@ from unmask.models.tokenizer import Message, Tokenizer
 from unmask.models.transformers_model import wrap
 from unmask.models.wrappers.guided import Guided, check_scale
 from unmask.rules.fingerprint import sources_of
+from unmask.rules.recommended import Recommendation
 from unmask.rules.spelling import for_file, for_key
 from unmask.text.answers import Answer, decode_requests
 from unmask.text.clock import Seconds, timed_steps
@@ -258,6 +259,11 @@ class Session:
         if defaults is None:
             options, defaults = _sized(options, self.checkpoint), USUAL
         return resolve(options, self.spec, defaults, infill=infill, loaded=True)
+
+    @property
+    def recommended(self) -> Recommendation | None:
+        """The rule that the model's makers or measurements recommend; None if one was asked for."""
+        return self.resolve().recommended
 
     def request(self, prompt: Prompt, options: DecodingOptions | None = None) -> Request:
         """The canvas of a prompt, checked; warns of what the model was not made for."""

@@ -32,6 +32,7 @@ def test_every_option_can_be_swept():
         "history": [4, 8], "temperature": [0, 0.5], "top_p": [0.9, 1], "top_k": [0, 5],
         "tempered": [True, False], "seed": [0, 1], "cache": ["none", "prefix"],
         "guidance": [1.0, 2], "dtype": ["float32", "bfloat16"], "mask_id": [1, 2],
+        "quantize": ["int8", "int4"],
     }  # fmt: skip
     assert set(values) == set(OPTIONS) - {"rule"}
     for name, pair in values.items():

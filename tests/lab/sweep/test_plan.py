@@ -18,6 +18,7 @@ OTHERS = {
     "top_p": (0.9, {"temperature": 0.5}), "top_k": (5, {"temperature": 0.5}),
     "tempered": (True, {"temperature": 0.5}), "seed": (7, {}), "cache": ("prefix", {}),
     "guidance": (1.5, {}), "dtype": ("bfloat16", {}), "mask_id": (1, {}),
+    "quantize": ("int8", {}),
 }  # fmt: skip
 
 
