@@ -17,7 +17,7 @@ PACKAGE = ROOT / "src" / "unmask"
 # in this list.
 LAYERS = (
     ("errors",),
-    ("models.denoiser", "models.words"),
+    ("models.denoiser", "models.words", "models.recommended"),
     ("rules",),
     ("kernels",),
     ("decoding",),
@@ -28,7 +28,7 @@ LAYERS = (
     ("text",),
     ("studies", "conformance"),
     ("lab",),
-    ("server", "integrations"),
+    ("server", "integrations", "doctor"),
     ("cli", "__main__", ""),
 )
 # Packages that belong to a host: only its integration imports them, and the modules that wrap a

@@ -14,7 +14,7 @@ from unmask.errors import RequestError, UnknownName
 from unmask.lab.sweep.grid import KEYS
 from unmask.models.caches import POLICIES
 from unmask.models.denoiser import ModelSpec
-from unmask.rules.recommended import Recommendation
+from unmask.models.recommended import Recommendation
 from unmask.rules.rule import Rule
 
 SPEC = ModelSpec(mask_id=1, vocab_size=8, eos_id=0)

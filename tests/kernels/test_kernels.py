@@ -104,7 +104,7 @@ def test_the_check_finds_a_kernel_that_fails():
 def test_a_kernel_that_can_be_loaded_is_right(name):
     """Or the tests of that kernel would be skipped."""
     try:
-        module = kernels._module(name)
+        module = kernels.kernel(name)
         device = module.prepare()
     except Unavailable as reason:
         pytest.skip(str(reason))

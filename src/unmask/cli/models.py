@@ -130,7 +130,7 @@ def _described(path: str, mask_id: int | None) -> dict[str, Any]:
 
 
 def _described_as_text(record: dict[str, Any]) -> Iterator[str]:
-    from unmask.rules.recommended import Recommendation
+    from unmask.models.recommended import Recommendation
 
     files, memory, origin = record["files"], record["memory"], _ORIGINS[record["mask_from"]]
     stops = zip(record["stop_ids"], record["stop_tokens"], strict=True)

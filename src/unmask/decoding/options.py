@@ -15,9 +15,9 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from unmask.errors import RequestError, UnknownName, did_you_mean
+from unmask.models.recommended import GENERAL, RECOMMENDED
 from unmask.models.words import CACHES, DTYPES, QUANTIZED
 from unmask.rules.recipes import DEFAULT_RULE, RECIPES
-from unmask.rules.recommended import GENERAL, RECOMMENDED
 
 if TYPE_CHECKING:
     from unmask.rules.rule import Rule

@@ -21,7 +21,7 @@ from unmask.decoding.request import Settings
 from unmask.decoding.sampling import Sampling
 from unmask.errors import RequestError
 from unmask.models.denoiser import ModelSpec
-from unmask.rules.recommended import GENERAL, Recommendation
+from unmask.models.recommended import GENERAL, Recommendation
 
 USUAL = DecodingOptions(length=256)
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from unmask.errors import ModelError
-from unmask.rules.recommended import Recommendation
+from unmask.models.recommended import Recommendation
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,9 @@ from unmask.models.config import Config
 from unmask.models.denoiser import ModelSpec
 from unmask.models.families import Family, family_of
 from unmask.models.quantized import refuse_quantized
+from unmask.models.recommended import recommendation
 from unmask.models.tokenizer import Tokenizer
 from unmask.models.transformer import Transformer
-from unmask.rules.recommended import recommendation
 
 MOST_EXPERTS = 1 << 16
 _STORED = {"F32": "float32", "BF16": "bfloat16", "F16": "float16", "F64": "float64"}

@@ -140,13 +140,13 @@ def _int4(weight: Tensor) -> tuple[Tensor, Tensor]:
 
 def _working_dtype(x: Tensor) -> torch.dtype:
     """The dtype to multiply in: that of the activations, where the device multiplies it fast."""
-    if x.device.type == "cpu" and not (x.dtype == torch.bfloat16 and _fast_bfloat16()):
+    if x.device.type == "cpu" and not (x.dtype == torch.bfloat16 and fast_bfloat16()):
         return torch.float64 if x.dtype == torch.float64 else torch.float32
     return x.dtype
 
 
 @cache
-def _fast_bfloat16() -> bool:
+def fast_bfloat16() -> bool:
     """Whether the processor multiplies bfloat16 itself; others do it slower than float32."""
     abilities: dict[str, bool] = getattr(torch.cpu, "get_capabilities", dict)()
     return bool(abilities.get("amx_bf16") or abilities.get("avx512_bf16"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from unmask.rules.recommended import RECOMMENDED
+from unmask.models.recommended import RECOMMENDED
 
 DEFAULT_RULE = RECOMMENDED
 

@@ -27,12 +27,12 @@ from unmask.models.denoiser import Denoiser
 from unmask.models.describe import Description, describe
 from unmask.models.fingerprint import fingerprint, sha_of
 from unmask.models.load import Loaded, default_dtype, find_folder, load_described, usable_device
+from unmask.models.recommended import Recommendation
 from unmask.models.source import ModelSource
 from unmask.models.tokenizer import Message, Tokenizer
 from unmask.models.transformers_model import wrap
 from unmask.models.wrappers.guided import Guided, check_scale
 from unmask.rules.fingerprint import sources_of
-from unmask.rules.recommended import Recommendation
 from unmask.rules.spelling import for_file, for_key
 from unmask.text.answers import Answer, decode_requests
 from unmask.text.clock import Seconds, timed_steps

@@ -3,7 +3,7 @@
 import pytest
 
 from unmask.models.families import FAMILIES
-from unmask.rules.recommended import GENERAL, recommendation
+from unmask.models.recommended import GENERAL, recommendation
 from unmask.rules.rule import Rule
 
 BLOCKWISE = ("llada2", "sdar", "a2d-qwen3-bd3lm", "a2d-qwen2-bd3lm", "opdlm", "fast-dllm-v2")
