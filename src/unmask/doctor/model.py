@@ -8,7 +8,7 @@ from time import perf_counter
 import torch
 
 from unmask.decoding.api import decode, decode_many
-from unmask.doctor.finding import Finding
+from unmask.doctor.finding import Finding, Status
 from unmask.models.architecture import Architecture
 from unmask.models.denoiser import Canvas, ModelSpec
 from unmask.models.pretrained import Pretrained
@@ -79,7 +79,7 @@ def fits(arch: Architecture, free: int, quantized: str | None) -> Iterator[Findi
             if weights + _working(arch, batch, length, max(width, 2)) <= free
         ]
         room = f"room for {', '.join(sizes)}" if sizes else "too large for the free memory"
-        status = "ok" if sizes or name != (quantized or "bfloat16") else "slow"
+        status: Status = "ok" if sizes or name != (quantized or "bfloat16") else "slow"
         mend = "" if status == "ok" else "--quantize int4, a smaller model or a larger machine"
         yield Finding(f"fits {name}", status, f"weights {_size(weights)}; {room}", mend)
 

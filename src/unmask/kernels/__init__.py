@@ -89,8 +89,8 @@ def missing(name: str) -> str | None:
     """Why a kernel cannot be used here; it is loaded and compared with plain PyTorch once."""
     try:
         device = kernel(name).prepare()
-    except Unavailable as reason:
-        return str(reason)
+    except Unavailable as error:
+        return str(error)
     reason = None if device is None else disagreement(kernel(name).reduce_rows, device)
     if reason is not None:
         _give_up(name, reason)

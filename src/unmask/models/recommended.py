@@ -31,7 +31,7 @@ _SWD = "confidence | swd(1) | eb(0.1)"
 _DLLM = "the publisher's sampler, one token per forward"
 GENERAL = Recommendation(_SWD, "SWD paper, block 32; nothing is published for this model", 32)
 _ALL = {
-    "embedded": Recommendation("entropy | eb(0.1)", "the best of docs/embedded.md", eos="last"),
+    "embedded": Recommendation("entropy | threshold(-0.1)", "measured, docs/models.md", 16),
     "llada": Recommendation(_SWD, "SWD paper, LLaDA in blocks of 32", 32),
     "dream": Recommendation(_SWD, "SWD paper, Dream in blocks of 32", 32),
     "llada-moe": Recommendation("confidence | top(1)", "LLaDA's generate.py", 32),

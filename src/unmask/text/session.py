@@ -26,17 +26,17 @@ from unmask.models.caches import POLICIES, Cached, check_cache
 from unmask.models.denoiser import Denoiser
 from unmask.models.describe import Description, describe
 from unmask.models.fingerprint import fingerprint, sha_of
-from unmask.models.load import Loaded, default_dtype, find_folder, load_described, usable_device
+from unmask.models.load import default_dtype, find_folder, load_described, usable_device
 from unmask.models.recommended import Recommendation
 from unmask.models.source import ModelSource
-from unmask.models.tokenizer import Message, Tokenizer
-from unmask.models.transformers_model import wrap
+from unmask.models.tokenizer import Message
 from unmask.models.wrappers.guided import Guided, check_scale
 from unmask.rules.fingerprint import sources_of
 from unmask.rules.spelling import for_file, for_key
 from unmask.text.answers import Answer, decode_requests
 from unmask.text.clock import Seconds, timed_steps
 from unmask.text.doubts import doubts, too_long
+from unmask.text.in_memory import in_memory
 from unmask.text.prompts import Prompt, PromptFormat, RenderedPrompt
 from unmask.text.settled import RowCanvas, TextReader
 from unmask.trace.recording.files import KeptBytes, Traces
@@ -92,11 +92,7 @@ class Session:
             self.checkpoint = replace(checkpoint, spec=self.spec)
             self.tokenizer, self.context = checkpoint.tokenizer, checkpoint.context
         else:
-            if self.options.quantize is not None:
-                raise RequestError(
-                    "quantize is for checkpoints; a model in memory is as it was loaded"
-                )
-            self._in_memory, self.tokenizer = _in_memory(model, tokenizer, self.options)
+            self._in_memory, self.tokenizer = in_memory(model, tokenizer, self.options)
             self.spec, self.context = self._in_memory.spec, None
             self.name, self.device = self.spec.name, self._in_memory.device
         self.context = context or self.context
@@ -394,15 +390,3 @@ def _sized(options: DecodingOptions, checkpoint: Description | None) -> Decoding
     if checkpoint is not None and checkpoint.folder == embedded.FOLDER and options.length is None:
         return replace(options, length=embedded.LENGTH)
     return options
-
-
-def _in_memory(model: Any, tokenizer: Any, options: DecodingOptions) -> tuple[Denoiser, Tokenizer]:
-    """A denoiser and our tokenizer, from what a program holds."""
-    if isinstance(model, Loaded):
-        return model.model, tokenizer or model.tokenizer
-    if tokenizer is None:
-        raise RequestError("a model in memory needs its tokenizer: Session(model, tokenizer)")
-    denoiser = wrap(model, tokenizer, mask_id=options.mask_id)
-    if not isinstance(tokenizer, Tokenizer):
-        tokenizer = Tokenizer.of_transformers(tokenizer)
-    return denoiser, tokenizer
