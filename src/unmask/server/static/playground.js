@@ -29,7 +29,8 @@ async function greet() {
       ...Object.entries(unmask.recipes).map(([name, rule]) => element("option", { value: name }, rule)), // a name keeps its block
     );
     if (!byId("rule-a").value) byId("rule-a").value = unmask.rule_without_swd ?? unmask.rule;
-    if (!byId("rule-b").value && unmask.rule_without_swd) byId("rule-b").value = unmask.rule;
+    const rival = unmask.rule_without_swd ? unmask.rule : unmask.recipes.swd;
+    if (!byId("rule-b").value) byId("rule-b").value = rival;
     if (!unmask.chat) choose("raw", "chat");
     if (!byId("prompt").value) byId("prompt").value = unmask.example ?? "";
     say("");
