@@ -109,8 +109,8 @@ def _run_here(arguments: argparse.Namespace, key: str | None) -> int:
     from unmask.server.run import listen, server_of
 
     served = served_model(arguments)
-    say_rule("serve", served.session)
     with listen(arguments.host, arguments.port) as bound:
+        say_rule("serve", served.session)
         service, app = _service(served, arguments, key)
         service.engine.alarm = Alarm(arguments.step_timeout + 5)
         host, port = bound.getsockname()[:2]
