@@ -126,12 +126,19 @@ def run(arguments: argparse.Namespace) -> int:
         context=arguments.context,
     )
     session.control_tokens = arguments.control_tokens
+    say_rule("run", session)
     form = session.format(arguments.chat, arguments.system, arguments.infill)
     if text is None:
         _many(session, form, arguments)
     else:
         _one(session, form, text, arguments)
     return 0
+
+
+def say_rule(command: str, session: Session) -> None:
+    """Say on stderr which rule decodes and why, if none was asked for."""
+    if session.recommended is not None:
+        print(f"unmask {command}: rule {session.recommended.words}", file=sys.stderr, flush=True)
 
 
 def resume(arguments: argparse.Namespace) -> str:

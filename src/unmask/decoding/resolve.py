@@ -5,6 +5,7 @@ An open value is filled in, in this order:
 1. what the user asked for;
 2. the block of a block-causal model, since it attends in it;
 3. the block and the length of the recipe, if the rule is the name of one and it has them;
+   the rule, block and EOS policy that are recommended for the model, if no rule was asked for;
 4. the preset's, if a task is decoded;
 5. 256 tokens, the full window, and the defaults of `Sampling`.
 
@@ -22,6 +23,7 @@ from unmask.decoding.request import Settings
 from unmask.decoding.sampling import Sampling
 from unmask.errors import RequestError
 from unmask.models.denoiser import ModelSpec
+from unmask.models.recommended import GENERAL, Recommendation
 from unmask.rules.spelling import for_file
 
 USUAL = DecodingOptions(length=256)
@@ -36,11 +38,17 @@ class Resolved:
     length: int  # tokens to write, unless masks are filled
     spec: ModelSpec  # of the model; a block-causal one with the block that was asked for
     seed: int
+    recommended: Recommendation | None = None  # that the rule comes from, if none was asked for
 
     @property
     def block(self) -> int | None:
         """Positions per block; None is the full window."""
         return self.spec.block or self.settings.block
+
+    @property
+    def sub_block(self) -> int | None:
+        """Positions per part of a block-causal model's block; None is the whole block."""
+        return None if self.spec.block is None else self.settings.block
 
     def record(self) -> dict[str, Any]:
         """Every resolved option by its name, for JSON; the rule as files hold it."""
@@ -55,6 +63,7 @@ class Resolved:
             **vars(settings.sampling),
             "seed": self.seed,
             **({} if settings.growth is None else {"longest": settings.growth.most}),
+            **({} if self.sub_block is None else {"sub_block": self.sub_block}),
         }
 
 
@@ -75,6 +84,12 @@ def resolve(
         infill: masks are filled wherever they stand, so there is no length.
         loaded: the model is in memory, so that the block it attends in is fixed.
     """
+    recommended = None
+    if options.asks_for_the_recommended:
+        recommended = spec.recommended or GENERAL
+        options = replace(options, rule=recommended.rule)
+        if not infill:
+            defaults = _belonging(recommended, spec, defaults)
     growth = _growth(options, defaults)
     asked = options.length or options.defaults.length or defaults.length or 0
     length = growth.most if growth else int(asked)
@@ -85,7 +100,8 @@ def resolve(
                 f"{spec.name} attends in blocks of {spec.block}, so it decodes in them, not in "
                 f"blocks of {block}; load it with another block to change both"
             )
-        spec, block = replace(spec, block=block), options.sub_block
+        usual = defaults.sub_block if block and not block % (defaults.sub_block or 1) else None
+        spec, block = replace(spec, block=block), options.sub_block or usual
     elif options.sub_block is not None:
         raise RequestError(
             f"sub_block is for models that attend in blocks, and {spec.name} does not; give block"
@@ -103,7 +119,16 @@ def resolve(
         history=options.history,
         growth=growth,
     )
-    return Resolved(settings, length, spec, options.seed or 0)
+    return Resolved(settings, length, spec, options.seed or 0, recommended)
+
+
+def _belonging(
+    recommended: Recommendation, spec: ModelSpec, defaults: DecodingOptions
+) -> DecodingOptions:
+    """The defaults with the block, its parts and the EOS policy of a recommended rule."""
+    eos = recommended.eos if spec.eos_id is not None else "keep"
+    more = {"sub_block": recommended.sub_block} if spec.block is not None else {}
+    return defaults.changed({"block": recommended.block or "full", "eos": eos, **more})
 
 
 def _growth(options: DecodingOptions, usual: DecodingOptions) -> Growth | None:

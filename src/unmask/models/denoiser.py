@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
 from unmask.errors import ModelError, shown
+from unmask.models.recommended import Recommendation
 
 MOST_BLOCK = 1 << 12  # positions; a canvas is filled up to whole blocks, and attention is square
 
@@ -30,6 +31,7 @@ class ModelSpec:
     from_prompt_end: bool = False  # these blocks count from the prompt's end, else from position 0
     lead: bool = False  # the first token of a block is written alone, from the block before it
     shadows: bool = False  # whether a forward can look at positions without their own tokens
+    recommended: Recommendation | None = field(default=None, compare=False)  # None: not known
 
     def __post_init__(self) -> None:
         if self.eos_id is not None and not self.stop_ids:

@@ -32,7 +32,8 @@ async function greet() {
     byId("eos").replaceChildren(...unmask.eos_policies.map((name) => element("option", {}, name)));
     byId("eos").value = eos;
     if (!byId("rule-a").value) byId("rule-a").value = unmask.rule_without_swd ?? unmask.rule;
-    if (!byId("rule-b").value && unmask.rule_without_swd) byId("rule-b").value = unmask.rule;
+    const rival = unmask.rule_without_swd ? unmask.rule : unmask.recipes.swd;
+    if (!byId("rule-b").value) byId("rule-b").value = rival;
     if (!unmask.chat) choose("raw", "chat");
     if (!byId("prompt").value) byId("prompt").value = unmask.example ?? "";
     say("");
