@@ -33,12 +33,14 @@ def wanted_answer(case: dict[str, Any], row: int) -> list[int]:
 
 
 def useful_forwards(case: dict[str, Any], spec: ModelSpec) -> list[list[Written]] | None:
-    """What each forward with a mask to fill wrote, for each row; None if the case has no inputs.
+    """What each forward with a mask to fill wrote, for each row; None if inputs are missing.
 
     Left out are prefills and forwards over a complete block: upstream's caches run one more per
-    block, to write keys and values or because they check only after the second.
+    block, to write keys and values or because they check only after the second. Guided forwards of
+    blocks from the prompt's end are recorded in pairs, which are not told apart.
     """
-    if case.get("forward_inputs") is None or case.get("nfe") is None:
+    in_pairs = spec.from_prompt_end and case["params"].get("cfg_scale")
+    if case.get("forward_inputs") is None or in_pairs:
         return None
     return [_written(case, spec, row) for row in range(len(case["prompt_ids"]))]
 
