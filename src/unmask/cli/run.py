@@ -126,7 +126,6 @@ def run(arguments: argparse.Namespace) -> int:
         context=arguments.context,
     )
     session.control_tokens = arguments.control_tokens
-    say_rule("run", session)
     form = session.format(arguments.chat, arguments.system, arguments.infill)
     if text is None:
         _many(session, form, arguments)
@@ -195,6 +194,7 @@ def _one(session: Session, form: PromptFormat, text: str, arguments: argparse.Na
     if arguments.watch:
         watch = Watch(session, request, sys.stdout, has_colour(), speed)
     with _traced(session, [request], arguments) as traces:
+        say_rule("run", session)
         see, keep = together(watch, traces), traces is not None
         _, answer = next(session.decode([request], on_step=see, keep_logits=keep))
     if arguments.json:
@@ -254,6 +254,7 @@ def _many(session: Session, form: PromptFormat, arguments: argparse.Namespace) -
         if not todo:
             return
         with _traced(session, todo, arguments, missing) as traces:
+            say_rule("run", session)
             keep, size = traces is not None, arguments.batch_size
             for key, answer in session.decode(todo, None, size, traces, keep):
                 line = lines[missing[key]]
