@@ -123,8 +123,8 @@ def test_a_model_whose_rows_depend_on_their_batch_is_a_fault(monkeypatch):
     assert invariance(model).status == "ok"
     padded = Pretrained._padded
 
-    def leaky(self, tokens, lengths, offset):
-        return padded(self, tokens, lengths, offset) * (1.0 if len(tokens) == 1 else -1.0)
+    def leaky(self, tokens, lengths, offset, first):
+        return padded(self, tokens, lengths, offset, first) * (1.0 if len(tokens) == 1 else -1.0)
 
     monkeypatch.setattr(Pretrained, "_padded", leaky)
     finding = invariance(model)

@@ -68,6 +68,8 @@ class Canvas:
     # Asks for `Hidden.shadow`: masks that stand for the window's positions a second time. Such a
     # mask attends to all positions but its own, and no position attends to it.
     shadow: bool = False
+    # Promises that no output for a token before `start` is read, so that the last layer skips them.
+    from_start: bool = False
 
 
 @dataclass(frozen=True)
