@@ -3,21 +3,28 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+CORE := $(VENV)/.core
 ENGINES := .venv-engines
 
 # What make check leaves to make test: see the markers in pyproject.toml.
 LEFT_OUT := slow or browser or compile or hostile or install or long or ray or triton
 
-.PHONY: setup demo lab arena check lint test test-engines format bench bench-install train table clean
+.PHONY: setup demo lab arena docs check lint test test-engines format bench bench-install train table clean
 
 setup: $(STAMP)
 
 $(STAMP): pyproject.toml constraints.txt hatch_build.py $(wildcard src/unmask/kernels/*.cpp src/unmask/kernels/*.h)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[dev]"
-	touch $(STAMP)
+	touch $(STAMP) $(CORE)
 
-demo: setup
+# The package and what the demo draws with, nothing else.
+$(CORE): pyproject.toml constraints.txt hatch_build.py $(wildcard src/unmask/kernels/*.cpp src/unmask/kernels/*.h)
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[plot]"
+	touch $(CORE)
+
+demo: $(CORE)
 	$(BIN)/unmask demo --output build/demo
 
 lab: setup
@@ -26,6 +33,10 @@ lab: setup
 
 arena: setup  # every rule along its knob on the embedded model; docs/arena.md is made from it
 	$(BIN)/unmask arena --store build/arena.sqlite --output build/arena
+
+docs: setup  # the site, in build/site; a dead link is an error
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[docs]"
+	$(BIN)/python -m mkdocs build --strict --quiet
 
 # Format, lint, types and the fast tests of everything: before every commit.
 check: lint

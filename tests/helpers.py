@@ -322,30 +322,45 @@ def _small_stages() -> list[list[str]]:
     return [window, logits, texts("score"), *others]
 
 
+# Knobs of parts that are not their defaults.
+READINGS = [
+    "entropy | swd(2, kl=cur_prev) | top(1)",
+    "entropy | swd(2, start=single, form=signed) | eb(0.5)",
+    "margin | swd(2, start=skip, scope=block) | threshold(0.3)",
+    "confidence | swd(2, kl=js) | frontier(3) | eb(0.5)",
+    "margin | swd(2, kl=tv, form=bounded) | frontier(4, unit=positions) | threshold(0.3)",
+    "confidence | swd(2, start=single) | threshold(0.5) | upstream(1, window=3)",
+    "confidence | swd(1) | klass(0.5, kl=0.1, gate=no)",
+    "entropy | swd(1) | eb(0.5, free=flattest_first)",
+    "entropy | frontier(5) | eb(0.5, free=leftmost)",
+    "confidence | swd(1) | threshold(0.4) | revoke(0.2, times=2)",
+    "credit(0.65) | confidence | swd(1) | eb(1) | floor(2) | revoke(0.3)",
+    "credit(0.65) | confidence | swd(5) | threshold(0.5)",
+    "confidence | swd(5) | threshold(0.4) | cap(2)",
+    "confidence | eb(1) | cap(1, steps=4)",
+]
+
+
+def part_texts() -> list[str]:
+    """The fewest rules in which every part occurs: each stage takes its parts in turn."""
+    stages = [*_small_stages(), texts("select")]
+    rows = []
+    for i in range(max(map(len, stages))):
+        row = [stage[i % len(stage)] for stage in stages]
+        if not _allowed(set(row)):
+            row[2] = "confidence"
+        rows.append(_text(*row))
+    return rows
+
+
 def rule_texts() -> list[str]:
-    """Some twenty rules: every part, every pair of parts but selections, and every reading of SWD.
+    """Some sixty rules: every part, every pair of parts but selections, and every reading of SWD.
 
     The selections take turns. For the selections with all other parts there is `pair_texts`.
     """
     rows, selects = pairwise(*_small_stages(), allowed=_allowed), texts("select")
     covering = [_text(*row, selects[i % len(selects)]) for i, row in enumerate(rows)]
-    readings = [
-        "entropy | swd(2, kl=cur_prev) | top(1)",
-        "entropy | swd(2, start=single, form=signed) | eb(0.5)",
-        "margin | swd(2, start=skip, scope=block) | threshold(0.3)",
-        "confidence | swd(2, kl=js) | frontier(3) | eb(0.5)",
-        "margin | swd(2, kl=tv, form=bounded) | frontier(4, unit=positions) | threshold(0.3)",
-        "confidence | swd(2, start=single) | threshold(0.5) | upstream(1, window=3)",
-        "confidence | swd(1) | klass(0.5, kl=0.1, gate=no)",
-        "entropy | swd(1) | eb(0.5, free=flattest_first)",
-        "entropy | frontier(5) | eb(0.5, free=leftmost)",
-        "confidence | swd(1) | threshold(0.4) | revoke(0.2, times=2)",
-        "credit(0.65) | confidence | swd(1) | eb(1) | floor(2) | revoke(0.3)",
-        "credit(0.65) | confidence | swd(5) | threshold(0.5)",
-        "confidence | swd(5) | threshold(0.4) | cap(2)",
-        "confidence | eb(1) | cap(1, steps=4)",
-    ]
-    return list(dict.fromkeys([*covering, *readings]))
+    return list(dict.fromkeys([*covering, *READINGS]))
 
 
 def hosted_texts() -> list[str]:

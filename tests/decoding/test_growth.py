@@ -48,14 +48,13 @@ RULES = [
 ]
 
 
-@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize(("seed", "rule"), [*enumerate(RULES)])
 @pytest.mark.parametrize("block", [None, 4])
-def test_rows_grow_as_if_alone(rule, block):
-    for seed in range(3):
-        model = random_lookup(seed, length=40, eos=3.0)
-        given = requests(GROWTH, [Rule.parse(rule)], block)
-        alone = [results(model, [each], 1)[0] for each in given]
-        assert results(model, given, 3) == alone
+def test_rows_grow_as_if_alone(rule, block, seed):
+    model = random_lookup(seed, length=40, eos=3.0)
+    given = requests(GROWTH, [Rule.parse(rule)], block)
+    alone = [results(model, [each], 1)[0] for each in given]
+    assert results(model, given, 3) == alone
 
 
 def test_an_answer_grows_to_its_limit_if_the_model_never_predicts_its_end():

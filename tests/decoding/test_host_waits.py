@@ -14,7 +14,7 @@ import pytest
 import torch
 from torch.overrides import TorchFunctionMode
 
-from tests.helpers import rule_texts
+from tests.helpers import part_texts
 from unmask import Cached, Rule, Sampling, Settings, decode_steps, prompt_request
 from unmask.models.architecture import Architecture
 from unmask.models.denoiser import ModelSpec
@@ -73,7 +73,7 @@ def waits_per_step(device, model, rule, **settings):
 @pytest.mark.long
 def test_a_step_waits_once_and_once_more_for_each_declared_extra_under_any_rule(device):
     far = model()
-    for number, rule in enumerate(rule_texts()):
+    for number, rule in enumerate(part_texts()):
         waits = waits_per_step(device, far, rule, block=(None, 3)[number % 2])
         parsed = Rule.parse(rule)
         needs, finishes = parsed.needs, "prophet" in rule

@@ -6,8 +6,6 @@ import math
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from tests.helpers import (
     EOS,
@@ -43,11 +41,9 @@ def request_of(model, length=6, rule=TOP, prompt=(1,), seed=0, **knobs):
 
 
 @pytest.mark.long
-@settings(max_examples=2)
-@given(seed=st.integers(0, 2**16))
-def test_a_budget_of_steps_is_never_exceeded_and_fills_everything(seed):
-    model = random_lookup(seed)
-    for number, text in enumerate(pair_texts(), seed):
+def test_a_budget_of_steps_is_never_exceeded_and_fills_everything():
+    model = random_lookup(7)
+    for number, text in enumerate(pair_texts()):
         steps, block = 4 + number % 6, (None, 2, 3)[number // 6 % 3]
         result = decode(model, [1], text, length=8, block=block, steps=steps)
         assert result.nfe <= steps, text

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
+import sys
 
-import pytest
-
-from tests.rules.test_plugins import unmask
+from tests.new_process import unmask
 from unmask.lab.sweep.store import Store
 
 FILE = '''
@@ -47,8 +46,7 @@ def stored(folder):
         return {trial.key: trial for trial in store.trials()}
 
 
-@pytest.mark.long
-def test_a_rule_of_ones_own_is_compared_plotted_and_versioned_like_any_other(tmp_path):
+def test_a_rule_of_ones_own_is_compared_plotted_and_versioned_like_any_other(tmp_path, monkeypatch):
     own, report = ("--import", "mine.py"), ("report", "s.sqlite", "--output", "json")
     (tmp_path / "mine.py").write_text(FILE)
     for command in (sweep(*own), report):  # the process of the report knows neither part
@@ -75,6 +73,7 @@ def test_a_rule_of_ones_own_is_compared_plotted_and_versioned_like_any_other(tmp
     assert code == 0, told
     assert stored(tmp_path) == trials
 
+    monkeypatch.setitem(sys.modules, "matplotlib", None)  # the plots were looked at above
     (tmp_path / "mine.py").write_text(FILE.replace("> tau", ">= tau"))
     baseline = ("--baseline", "calm(0.1)|sure(0.9)")
     code, _, told = unmask(tmp_path, sweep(*own), [*report, *own], [*report[:3], "b", *baseline])

@@ -6,11 +6,11 @@ import json
 import os
 import re
 import shlex
-import subprocess
 import sys
 
 import pytest
 
+from tests.new_process import unmask
 from tests.paths import ROOT
 from unmask.errors import RuleError
 from unmask.lab.sweep.store import Store
@@ -27,25 +27,6 @@ def folder(tmp_path):
     """A folder with the file of the docs in it."""
     (tmp_path / "my_rules.py").write_text(MODULE)
     return tmp_path
-
-
-def unmask(folder, *commands, path=""):
-    """Run commands in a process of their own, since an imported module stays imported.
-
-    Stops at the first command that fails.
-    """
-    program = (
-        "import json, sys\nfrom unmask.cli import main\n"
-        "sys.exit(next(filter(None, map(main, json.loads(sys.argv[1]))), 0))"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program, json.dumps(commands)],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(path)])},
-        cwd=folder,
-        capture_output=True,
-        text=True,
-    )
-    return done.returncode, done.stdout, done.stderr
 
 
 @pytest.mark.long

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
+import inspect
 from dataclasses import dataclass
 from typing import Literal
 
@@ -257,3 +259,12 @@ def test_a_decorated_function_may_say_what_it_needs(clean_table):
 
     assert Rule.parse("confidence | thrifty").needs == unmask.Needs()
     assert Rule.parse("confidence | thrifty").select is thrifty
+
+
+def test_no_part_is_longer_than_forty_lines_beside_its_docstring():
+    for kind in kinds():
+        family = kind.target.__mro__ if isinstance(kind.target, type) else ()
+        for target in (each for each in family if each.__module__.startswith("unmask.rules.")):
+            definition = ast.parse(inspect.getsource(target)).body[0]
+            docstring, *_, last = definition.body
+            assert last.end_lineno - docstring.end_lineno <= 40, target.__name__

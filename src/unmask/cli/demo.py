@@ -133,7 +133,8 @@ def _show_one(works: list[Work], paint: Painter) -> None:
             print(paint(f"  {prompt}", "bold"))
             print(f"\n{first}\n\n{second}\n")
             print(
-                "· is a mask, ∎ the end of the answer; what a step adds is green in a terminal.\n"
+                "· is a mask, ∎ the end of the answer; what a step adds is green in a terminal.\n",
+                flush=True,  # the table takes a minute
             )
             return
     print(f"In none of {len(asks)} problems is SWD right where the baseline is wrong.\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -27,6 +28,14 @@ def longer_table(place: Tensor, length: int) -> Tensor:
     noise[:, EOS] += 1024 * (i[:, 0] - KNOWN + 1).clamp_max(16)
     again = place[PROMPT + (i[:, 0] - PROMPT) % (KNOWN - PROMPT)]
     return torch.cat([place, again + (noise.double() / DENOMINATOR).to(place.dtype)])
+
+
+def longer_canvas(words: str, prompts: dict[str, list[int]]) -> list[int]:
+    """The ids of a case that describes its canvas: a prompt and masks, or every second token."""
+    name, length = words.split()[0], int(re.findall(r"(\d+) (?:masks|generated)", words)[-1])
+    every_second = "(7*i)%59 at even" in words
+    tokens = [7 * i % EOS if every_second and i % 2 == 0 else MASK for i in range(length)]
+    return [*prompts[name], *tokens]
 
 
 def growth_differences(row: dict[str, Any], steps: list[Step], number: int) -> Iterator[str]:

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from unmask.conformance.golden_growth import longer_canvas, longer_table
 from unmask.conformance.report import Report, read_golden
 from unmask.decoding.sampling import gumbel_max
 from unmask.kernels.reduce import Previous, reduce
@@ -27,7 +28,7 @@ Check = Callable[[dict[str, Any]], Iterator[tuple[str, Any, Any]]]  # name, valu
 
 
 def check_units(folder: Path, report: Report) -> None:
-    """Run units.json, schedules.json and denoiser_check.json, if they exist."""
+    """Run units.json, schedules.json and the checks of the toy denoisers, if they exist."""
     units = read_golden(folder / "units.json") or {}
     for name, check in _UNITS.items():
         _run(report, f"units_{name}", units.get(name, []), check)
@@ -36,6 +37,10 @@ def check_units(folder: Path, report: Report) -> None:
         _run(report, "schedules", schedules.get(name, []), schedule)
     denoisers = read_golden(folder / "denoiser_check.json") or []
     _run(report, "denoiser", denoisers, lambda case: _denoiser(case, folder))
+    longer = read_golden(folder / "denoiser_ext_check.json") or []
+    prompts = read_golden(folder / "prompts.json") or {}
+    longer = [{**case, "ids": longer_canvas(case["input"], prompts)} for case in longer]
+    _run(report, "denoiser_ext", longer, lambda case: _denoiser(case, folder))
 
 
 def plain_view(masked: Tensor, entropy: Tensor, **fields: Any) -> View:
@@ -164,10 +169,13 @@ def _counts(select: Static | Timesteps, masks: int) -> list[int]:
 def _denoiser(case: dict[str, Any], folder: Path) -> Iterator[tuple[str, Any, Any]]:
     spec = ModelSpec(60, 61, 59)
     model = LookupDenoiser.load(folder / f"denoiser_{case['denoiser']}.npz", spec)
+    model.place = longer_table(model.place, len(case["ids"]))
     logits = model.trunk(_canvas(torch.tensor([case["ids"]]))).states[0]
     exact = np.rint((logits * 4096).numpy()).astype(np.int64)
     yield "sum", int(exact.sum()), case["sum_q"]
     yield "sum of magnitudes", int(np.abs(exact).sum()), case["sum_abs_q"]
+    if "eos_q_rows_48_to_79" in case:
+        yield "EOS", exact[48:80, spec.eos_id].tolist(), case["eos_q_rows_48_to_79"]
     for name in (key for key in case if key.startswith("row")):
         wanted = case[name]
         yield name, exact[int(name[3:].removesuffix("_q"))][: len(wanted)].tolist(), wanted

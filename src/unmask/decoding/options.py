@@ -27,6 +27,8 @@ MOST = 2**20  # positions, steps or tokens: far beyond the context of any model
 
 Eos = Literal["keep", "suppress", "last", "stop", "block", "fill"]
 EOS_POLICIES: tuple[str, ...] = get_args(Eos)
+EOS_WORDS = {policy: f"EOS {policy}" for policy in EOS_POLICIES}  # for tables and pictures
+EOS_WORDS |= {"keep": "EOS kept", "suppress": "EOS suppressed"}
 
 Kind = Literal["text", "whole", "number", "switch", "word", "arguments"]
 

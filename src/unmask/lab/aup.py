@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from unmask.errors import LabError
 from unmask.lab.stats import Interval
+
+Floats = NDArray[np.float64]
 
 ALPHA = 3.0  # how fast the weight falls with lost accuracy
 MOST_LOST = 5.0  # points below the slowest setting; a point that loses more is dropped
@@ -55,19 +57,32 @@ def aup(points: Sequence[RatePoint], best: float | None = None, alpha: float = A
     least = ordered[0].accuracy - MOST_LOST
     kept = tuple(point for point in ordered if point.accuracy >= least)
     dropped = tuple(point for point in ordered if point.accuracy < least)
-    most = max(point.accuracy for point in ordered) if best is None else best
-    if most < max(point.accuracy for point in kept):
-        raise LabError(f"best must be at least the accuracy of every point, got {most}")
-
-    def weighed(point: RatePoint) -> float:
-        if most == 0:
-            return 0.0
-        return point.accuracy * min(math.exp(-alpha * (1 - point.accuracy / most)), 1.0)
-
-    value = kept[0].rate * kept[0].accuracy
-    for before, after in itertools.pairwise(kept):
-        value += (after.rate - before.rate) * (weighed(after) + weighed(before)) / 2
+    greatest = max(point.accuracy for point in ordered)
+    if best is not None and best < greatest:
+        raise LabError(f"best must be at least the accuracy of every point, got {best}")
+    most = greatest if best is None else best
+    rates = np.array([[point.rate for point in ordered]])
+    accuracies = np.array([[point.accuracy for point in ordered]])
+    value = float(_areas(rates, accuracies, np.array([most]), alpha)[0])
     return Area(value, kept, dropped, most)
+
+
+def _areas(rates: Floats, accuracies: Floats, best: Floats, alpha: float = ALPHA) -> Floats:
+    """AUP of K curves of S settings at once: [K, S], [K, S], [K] -> [K]."""
+    order = np.lexsort((-accuracies, rates), axis=-1)
+    speed = np.take_along_axis(rates, order, -1)
+    right = np.take_along_axis(accuracies, order, -1)
+    share = right / np.where(best > 0, best, 1)[:, None]  # if the best is 0, all are 0
+    weighed = right * np.minimum(np.exp(-alpha * (1 - share)), 1)
+    value = speed[:, 0] * right[:, 0]
+    last_speed, last_weighed = speed[:, 0], weighed[:, 0]
+    for s in range(1, speed.shape[1]):
+        kept = right[:, s] >= right[:, 0] - MOST_LOST
+        step = (speed[:, s] - last_speed) * (weighed[:, s] + last_weighed) / 2
+        value = np.where(kept, value + step, value)
+        last_speed = np.where(kept, speed[:, s], last_speed)
+        last_weighed = np.where(kept, weighed[:, s], last_weighed)
+    return value
 
 
 def aup_interval(
@@ -82,14 +97,12 @@ def aup_interval(
     speed, right = np.asarray(rates, float), np.asarray(solved, float)  # [S, N]
     if speed.shape != right.shape or speed.ndim != 2 or not speed.size:
         raise LabError("every setting needs a rate and a verdict for each of the same examples")
-    rng = np.random.default_rng(seed)
-    values = []
-    for _ in range(samples):
-        drawn = rng.integers(0, speed.shape[1], speed.shape[1])
-        means = zip(speed[:, drawn].mean(1), 100 * right[:, drawn].mean(1), strict=True)
-        points = [RatePoint(float(rate), float(accuracy)) for rate, accuracy in means]
-        most = max(best or 0.0, max(point.accuracy for point in points))
-        values.append(aup(points, None if best is None else most).value)
+    drawn = np.random.default_rng(seed).integers(0, speed.shape[1], (samples, speed.shape[1]))
+    rate = np.stack([each[drawn].mean(1) for each in speed], 1)  # [samples, S]
+    accuracy = np.stack([100 * each[drawn].mean(1) for each in right], 1)
+    if rate.min() <= 0:
+        raise LabError("every setting needs a rate > 0")
+    values = _areas(rate, accuracy, np.maximum(accuracy.max(1), best or 0.0))
     low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2])
     return Interval(float(low), float(high))
 

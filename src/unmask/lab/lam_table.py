@@ -10,11 +10,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from unmask.decoding.options import EOS_WORDS
 from unmask.lab.figures.plots import PlotCurve
 from unmask.lab.grading import Tools
 from unmask.lab.report.aup_curves import curves_of
 from unmask.lab.report.overview import point_of
-from unmask.lab.report.panels import POLICIES, panels
+from unmask.lab.report.panels import panels
 from unmask.lab.report.rule_parts import RuleParts, parts_of
 from unmask.lab.stats import Paired, starred
 from unmask.lab.summary import Comparison, Summary
@@ -132,7 +133,7 @@ class LamTable:
             trial = curve.summaries[0].trial
             words = [f"lam {parts_of(trial.rule).lam:g}"]
             words += [] if trial.block is None else [trial.window]
-            words += [] if trial.eos == "keep" else [POLICIES.get(trial.eos, f"EOS {trial.eos}")]
+            words += [] if trial.eos == "keep" else [EOS_WORDS[trial.eos]]
             swept.append((", ".join(words), curve.summaries))
         return swept
 
@@ -200,7 +201,7 @@ def _key(each: Summary, lam: float) -> tuple[object, ...]:
 
 
 def _panel(each: Summary) -> tuple[str, str]:
-    return each.trial.window, POLICIES.get(each.trial.eos, f"EOS {each.trial.eos}")
+    return each.trial.window, EOS_WORDS[each.trial.eos]
 
 
 def _field(each: Summary) -> tuple[object, ...]:

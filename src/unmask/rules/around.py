@@ -65,8 +65,8 @@ class Only:
 
     def around(self, modulation: Modulation) -> Modulation:
         """The modulator, and its `ready`, at these positions only."""
-        ready = modulation.ready and partial(self._ready, modulation.ready)
-        return Modulation(partial(self._apply, modulation.apply), ready)
+        ready = modulation.ready and partial(_ready_there, self, modulation.ready)
+        return Modulation(partial(_apply_there, self, modulation.apply), ready)
 
     def __call__(self, view: View, scores: Scores) -> Scores:
         """Without the modulator there is nothing to change."""
@@ -79,19 +79,22 @@ class Only:
         ends = view.declared("ends")
         return ends if self.where == "ends" else ~ends
 
-    def _apply(self, modulate: Modulate, view: View, scores: Scores) -> Scores:
-        after, here = modulate(view, scores), self.positions(view)
-        require(
-            after.logarithmic == scores.logarithmic,
-            f"{notation(self)}: the modulator before it changes the unit of the score",
-        )
-        key = torch.where(here, after.key, scores.key)
-        return Scores(key, torch.where(here, after.value, scores.value), scores.logarithmic)
 
-    def _ready(self, ready: Select, view: View, base: Scores) -> Tensor:
-        """As the modulator says at these positions; all others may go. No row is left without."""
-        some = view.masked & torch.where(self.positions(view), ready(view, base), view.masked)
-        return torch.where(some.any(-1, keepdim=True), some, view.masked)
+def _apply_there(part: Only, modulate: Modulate, view: View, scores: Scores) -> Scores:
+    """The scores after the modulator at these positions, as they were elsewhere."""
+    after, here = modulate(view, scores), part.positions(view)
+    require(
+        after.logarithmic == scores.logarithmic,
+        f"{notation(part)}: the modulator before it changes the unit of the score",
+    )
+    key = torch.where(here, after.key, scores.key)
+    return Scores(key, torch.where(here, after.value, scores.value), scores.logarithmic)
+
+
+def _ready_there(part: Only, ready: Select, view: View, base: Scores) -> Tensor:
+    """As the modulator says at these positions; all others may go. No row is left without."""
+    some = view.masked & torch.where(part.positions(view), ready(view, base), view.masked)
+    return torch.where(some.any(-1, keepdim=True), some, view.masked)
 
 
 @register("modulate", "signal", "the modulator with another D", "unmask dissect")

@@ -44,31 +44,15 @@ class Budget:
         require(self.delta >= 0, f"budget: delta must be >= 0, got {self.delta}")
 
     def describe(self) -> str:
+        limit, moved = show(self.delta), f"D = {KL_WORDS[self.kl]}"
         return (
             f"Commit the set of positions with the largest sum of scores (of exp(-H) for entropy) "
-            f"whose D = {KL_WORDS[self.kl]} adds up to at most {show(self.delta)} nats: exactly if "
-            f"at most {EXACT} positions have 0 < D <= {show(self.delta)}, else at least half of "
-            "that sum. If no position fits, the best one."
+            f"whose {moved} adds up to at most {limit} nats: exactly if at most {EXACT} positions "
+            f"have 0 < D <= {limit}, else at least half of that sum. If none fits, the best one."
         )
 
     def why(self, at: Standing) -> str:
-        under, limit = f"under {notation(self)}", number(self.delta)
-        if at.level("fitting") == 0:
-            which = "it" if at.taken else at.place
-            alone = "no candidate fits, so only the best one was committed"
-            return f"{under} {alone}, and this was {which}"
-        spent, moved, count = at.level("spent"), at.moved(self.kl), len(at.selected)
-        together = f"D adds up to {beside(spent, self.delta)} of {limit} nats"
-        if at.taken:
-            others = (
-                "only it was committed" if count == 1 else f"it is one of the {count} committed"
-            )
-            return f"{under} {others}; {together}"
-        left = f"{under} it is not one of the {count} committed, for which {together}"
-        # A trace rounds D, so a sum close to delta proves nothing.
-        if spent + moved > 1.001 * self.delta + 1e-5:
-            return f"{left}; with its own D, {number(moved)}, that would be too much"
-        return left
+        return _why(f"under {notation(self)}", self.delta, at.moved(self.kl), at)
 
     @property
     def needs(self) -> Needs:
@@ -77,25 +61,37 @@ class Budget:
     def __call__(self, view: View, scores: Scores) -> Tensor:
         candidates = _without_ends(view)
         moved = view.instability(self.kl)  # [B, W]
-        fits = self._fitting(view, candidates)
-        contested = fits & (moved > 0)
-        most = int(contested.sum(-1).max())
-        order = best_first(scores.key, contested)[:, :most]  # [B, n]
-        cost = torch.where(contested, moved, 0).gather(-1, order)
-        gain = torch.where(contested, _utility(scores.key, candidates), 0).gather(-1, order)
-        taken = _solve(cost, gain, self.delta)
-        chosen = (fits & ~contested) | (contested.scatter(-1, order, taken) & contested)
+        fits = candidates & view.seen & (moved <= self.delta)
+        contested, utility = fits & (moved > 0), _utility(scores.key, candidates)
+        order = best_first(scores.key, contested)
+        chosen = _most_utility(contested, order, moved, utility, self.delta) | (fits & ~contested)
         best = first_in(best_first(scores.key, candidates), 1, candidates)
         return torch.where(fits.any(-1, keepdim=True), chosen, best)
 
     def gauge(self, view: View, scores: Scores, chosen: Tensor) -> dict[str, Tensor]:
         """The D of the chosen positions and how many fit alone, for traces: [B] each."""
         moved = torch.where(view.seen, view.instability(self.kl), torch.nan)
-        fitting = self._fitting(view, _without_ends(view)).sum(-1)
+        fitting = (_without_ends(view) & (moved <= self.delta)).sum(-1)  # NaN does not fit
         return {"spent": _in_order(torch.where(chosen, moved, 0)), "fitting": fitting}
 
-    def _fitting(self, view: View, candidates: Tensor) -> Tensor:
-        return candidates & view.seen & (view.instability(self.kl) <= self.delta)
+
+def _why(under: str, delta: float, moved: float, at: Standing) -> str:
+    """Why a position is in the set, or is not; `moved` is its own D."""
+    if at.level("fitting") == 0:
+        which = "it" if at.taken else at.place
+        return (
+            f"{under} no candidate fits, so only the best one was committed, and this was {which}"
+        )
+    spent, count = at.level("spent"), len(at.selected)
+    together = f"D adds up to {beside(spent, delta)} of {number(delta)} nats"
+    if at.taken:
+        others = "only it was committed" if count == 1 else f"it is one of the {count} committed"
+        return f"{under} {others}; {together}"
+    left = f"{under} it is not one of the {count} committed, for which {together}"
+    # A trace rounds D, so a sum close to delta proves nothing.
+    if spent + moved > 1.001 * delta + 1e-5:
+        return f"{left}; with its own D, {number(moved)}, that would be too much"
+    return left
 
 
 def _without_ends(view: View) -> Tensor:
@@ -111,6 +107,16 @@ def _utility(key: Tensor, candidates: Tensor) -> Tensor:
     largest = torch.finfo(key.dtype).max
     finite = torch.where(candidates, key.clamp(-largest, largest), -largest)
     return (finite - finite.amax(-1, keepdim=True)).exp()
+
+
+def _most_utility(
+    contested: Tensor, order: Tensor, moved: Tensor, utility: Tensor, delta: float
+) -> Tensor:
+    """The contested positions of most utility whose D adds up to at most delta: [B, W] bool."""
+    order = order[:, : int(contested.sum(-1).max())]  # [B, n]
+    cost = torch.where(contested, moved, 0).gather(-1, order)
+    gain = torch.where(contested, utility, 0).gather(-1, order)
+    return contested.scatter(-1, order, _solve(cost, gain, delta)) & contested
 
 
 def _solve(cost: Tensor, gain: Tensor, delta: float) -> Tensor:

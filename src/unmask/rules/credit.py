@@ -48,25 +48,27 @@ class Credit:
         )
 
     def biased(self, cells: LogitCells) -> Bias:
-        tokens, amounts = self.updated(*cells.amounts, cells.token, cells.probability)
+        tokens, amounts = cells.amounts
+        gained = cells.probability**self.gamma
+        tokens, amounts = _credited(tokens, amounts * self.beta, cells.token, gained)
         return Bias(tokens, self.bonus(amounts), (tokens, amounts))
-
-    def updated(
-        self, tokens: Tensor, amounts: Tensor, token: Tensor, probability: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        """One step: decay the credit of N positions, then credit each one's likeliest token.
-
-        Few tokens ever have credit, so a position keeps them in K slots, -1 where one is free:
-        [N, K] each, and one slot more where a position has no free one. The others are [N].
-        """
-        token, gained = token[:, None], probability[:, None] ** self.gamma  # [N, 1]
-        amounts = amounts * self.beta
-        if bool(((tokens != token) & (tokens >= 0)).all(-1).any()):  # no slot is free
-            tokens, amounts = pad(tokens, (0, 1), value=-1), pad(amounts, (0, 1))
-        usable = (tokens == token) | ((tokens < 0) & ~(tokens == token).any(-1, keepdim=True))
-        slot = usable.to(torch.uint8).argmax(-1, keepdim=True)  # its own, else the first free one
-        return tokens.scatter(-1, slot, token), amounts.scatter_add(-1, slot, gained)
 
     def bonus(self, amounts: Tensor) -> Tensor:
         """What these amounts of credit add to the logits of their tokens: alpha log(1 + C)."""
         return self.alpha * amounts.log1p()
+
+
+def _credited(
+    tokens: Tensor, amounts: Tensor, token: Tensor, gained: Tensor
+) -> tuple[Tensor, Tensor]:
+    """The credit of N positions after each one's likeliest token has gained some.
+
+    Few tokens ever have credit, so a position keeps them in K slots, -1 where one is free:
+    [N, K] each, and one slot more where a position has no free one. The others are [N].
+    """
+    token = token[:, None]  # [N, 1]
+    if bool(((tokens != token) & (tokens >= 0)).all(-1).any()):  # no slot is free
+        tokens, amounts = pad(tokens, (0, 1), value=-1), pad(amounts, (0, 1))
+    usable = (tokens == token) | ((tokens < 0) & ~(tokens == token).any(-1, keepdim=True))
+    slot = usable.to(torch.uint8).argmax(-1, keepdim=True)  # its own, else the first free one
+    return tokens.scatter(-1, slot, token), amounts.scatter_add(-1, slot, gained[:, None])

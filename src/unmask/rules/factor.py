@@ -50,13 +50,7 @@ class Factor:
         )
 
     def why(self, at: Standing) -> str:
-        following, cost = at.level("next"), "(n + 1)(1 - score)"
-        after = "" if math.isnan(following) else f"; at the next one it is {number(following)}"
-        front = f"{notation(self)} {committed(at)}"
-        if at.taken:
-            last = f"{cost} at the last of them is {number(at.level('spent'))}"
-            return f"{front}, and this was {at.place}; {last}{after}"
-        return f"{front}, and this was {at.place}{after}, by {cost}"
+        return _why_by_cost(f"{notation(self)} {committed(at)}, and this was {at.place}", at)
 
     def __call__(self, view: View, scores: Scores) -> Tensor:
         order = best_first(scores.key, view.masked)
@@ -65,15 +59,25 @@ class Factor:
         if self.last == "take":
             within = (scores.value.gather(-1, order) >= 1 - self.f / (n + 1)) | final
         else:
-            within = self._cost(scores, order) < self.f
+            within = _cost(scores, order) < self.f
             within &= ~final if self.last == "drop" else True
         return longest_prefix(within, order, view.masked)
 
     def gauge(self, view: View, scores: Scores, chosen: Tensor) -> dict[str, Tensor]:
         """What the prefix and the next position cost, for traces: [B] each."""
-        running = self._cost(scores, best_first(scores.key, view.masked))
+        running = _cost(scores, best_first(scores.key, view.masked))
         return prefix_gauge(running, view, chosen)
 
-    def _cost(self, scores: Scores, order: Tensor) -> Tensor:
-        n = torch.arange(1, order.shape[-1] + 1, device=order.device)
-        return (n + 1) * (1 - scores.value.gather(-1, order))
+
+def _cost(scores: Scores, order: Tensor) -> Tensor:
+    """(n + 1)(1 - S_(n)) in this order: [B, W]."""
+    n = torch.arange(1, order.shape[-1] + 1, device=order.device)
+    return (n + 1) * (1 - scores.value.gather(-1, order))
+
+
+def _why_by_cost(front: str, at: Standing) -> str:
+    following, cost = at.level("next"), "(n + 1)(1 - score)"
+    after = "" if math.isnan(following) else f"; at the next one it is {number(following)}"
+    if at.taken:
+        return f"{front}; {cost} at the last of them is {number(at.level('spent'))}{after}"
+    return f"{front}{after}, by {cost}"

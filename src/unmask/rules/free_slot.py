@@ -13,6 +13,7 @@ from torch import Tensor
 
 from unmask.errors import require
 from unmask.rules.part import Standing
+from unmask.rules.select import leftmost
 from unmask.rules.stability import Stability
 from unmask.rules.view import Needs, View
 from unmask.rules.words import counted
@@ -64,11 +65,10 @@ def ranking(free: Free, view: View, key: Tensor) -> Tensor:
 
 def with_free_slot(free: Free, view: View, order: Tensor, chosen: Tensor, gamma: float) -> Tensor:
     """The positions of a step that spends its free slot otherwise than EB's `chosen`: [B, W]."""
-    leftmost = view.masked & (view.masked.cumsum(-1) == 1)
     if free == "leftmost":
-        return leftmost | _prefix(view, order, gamma)
+        return leftmost(view) | _prefix(view, order, gamma)
     if free == "leftmost_alone":
-        return torch.where(chosen.sum(-1, keepdim=True) == 1, leftmost, chosen)
+        return torch.where(chosen.sum(-1, keepdim=True) == 1, leftmost(view), chosen)
     return chosen
 
 

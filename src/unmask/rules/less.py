@@ -13,7 +13,7 @@ from unmask.rules.part import Standing
 from unmask.rules.registry import notation, register, show
 from unmask.rules.rule import Decision
 from unmask.rules.schedules import even_share
-from unmask.rules.select import best_first, first_in
+from unmask.rules.select import best_first, first_in, leftmost
 from unmask.rules.view import Needs, Scores, View
 from unmask.rules.words import beside, number
 
@@ -63,46 +63,53 @@ class _Persistent:
         return PartMemory("less.last", -1, (self.persist,)), TOKENS, WEIGHTS, WAIT
 
     def remember(self, view: View, decision: Decision) -> dict[str, Tensor]:
-        last, tokens, p = self.memory[0].of(view), TOKENS.of(view), WEIGHTS.of(view)
+        last = self.memory[0].of(view)
         newest = torch.cat([last[..., 1:], view.token[..., None]], -1)
-        seen, count = view.masked[..., None], view.declared("top_tokens").shape[-1]
-        tokens, p = tokens.clone(), p.clone()
-        tokens[..., :count] = torch.where(seen, view.declared("top_tokens"), tokens[..., :count])
-        p[..., :count] = torch.where(seen, view.declared("top_probabilities"), p[..., :count])
-        new = torch.where(seen, newest, last)
-        return {"less.last": new, TOKENS.name: tokens, WEIGHTS.name: p}
-
-    def _moved(self, view: View) -> Tensor:
-        """The drift since the forward before; 1 without one: [B, W]."""
-        tokens, q = TOKENS.of(view), WEIGHTS.of(view)
-        now, p = view.declared("top_tokens"), view.declared("top_probabilities")
-        drift = top_drift(now, p, tokens[..., : now.shape[-1]], q[..., : now.shape[-1]])
-        return torch.where(tokens[..., 0] >= 0, drift, 1.0)
+        return {
+            "less.last": torch.where(view.masked[..., None], newest, last),
+            TOKENS.name: _newest(view, TOKENS, view.declared("top_tokens")),
+            WEIGHTS.name: _newest(view, WEIGHTS, view.declared("top_probabilities")),
+        }
 
     def _ready(self, view: View, scores: Scores) -> Tensor:
         same = (self.memory[0].of(view) == view.token[..., None]).all(-1)
-        calm = self._moved(view) <= self.drift
-        return view.masked & same & calm & (scores.value >= self.conf)
-
-    def _test(self) -> str:
-        return (
-            f"its score is at least {show(self.conf)}, its token was the likeliest in the last "
-            f"{self.persist + 1} forwards, and its 8 likeliest tokens have moved by at most "
-            f"{show(self.drift)} nats (Jensen-Shannon)"
-        )
+        return view.masked & same & (_moved(view) <= self.drift) & (scores.value >= self.conf)
 
     def gauge(self, view: View, scores: Scores, chosen: Tensor) -> dict[str, Tensor]:
         """How many positions of each row pass the test, for traces: [B]."""
         return {"passing": self._ready(view, scores).sum(-1)}
 
     def why(self, at: Standing) -> str:
-        under, score = f"under {notation(self)}", f"its score was {beside(at.score, self.conf)}"
-        if at.level("passing") == 0:
-            return (
-                f"{under} no candidate was sure, lasting and calm, and it was {at.place}; {score}"
-            )
+        under, passing = f"under {notation(self)}", number(at.level("passing"))
         passed = "it was sure, lasting and calm" if at.taken else "it was not taken"
-        return f"{under} {number(at.level('passing'))} candidates passed; {passed}; {score}"
+        told = f"{passing} candidates passed; {passed}"
+        if at.level("passing") == 0:
+            told = f"no candidate was sure, lasting and calm, and it was {at.place}"
+        return f"{under} {told}; its score was {beside(at.score, self.conf)}"
+
+
+def _test(part: _Persistent) -> str:
+    """What a position must pass, in words."""
+    return (
+        f"its score is at least {show(part.conf)}, its token was the likeliest in the last "
+        f"{part.persist + 1} forwards, and its 8 likeliest tokens have moved by at most "
+        f"{show(part.drift)} nats (Jensen-Shannon)"
+    )
+
+
+def _newest(view: View, memory: PartMemory, now: Tensor) -> Tensor:
+    """The memory of the likeliest tokens with this forward's where there is a mask: [B, W, k]."""
+    kept, count = memory.of(view).clone(), now.shape[-1]  # a small vocabulary has fewer than k
+    kept[..., :count] = torch.where(view.masked[..., None], now, kept[..., :count])
+    return kept
+
+
+def _moved(view: View) -> Tensor:
+    """The drift since the forward before; 1 without one: [B, W]."""
+    tokens, q = TOKENS.of(view), WEIGHTS.of(view)
+    now, p = view.declared("top_tokens"), view.declared("top_probabilities")
+    drift = top_drift(now, p, tokens[..., : now.shape[-1]], q[..., : now.shape[-1]])
+    return torch.where(tokens[..., 0] >= 0, drift, 1.0)
 
 
 @register(
@@ -125,7 +132,7 @@ class Less(_Persistent):
 
     def describe(self) -> str:
         share = f"the share of a timetable of {self.steps} steps" if self.steps else "the best one"
-        return f"Commit every position if {self._test()}; if there is none, {share}."
+        return f"Commit every position if {_test(self)}; if there is none, {share}."
 
     def __call__(self, view: View, scores: Scores) -> Tensor:
         ready = self._ready(view, scores)
@@ -165,38 +172,37 @@ class LessDream(_Persistent):
 
     def describe(self) -> str:
         return (
-            f"From the leftmost mask on, commit a position if {self._test()}; if the leftmost does "
+            f"From the leftmost mask on, commit a position if {_test(self)}; if the leftmost does "
             f"not pass, the best of the next {self.window} that passes, at most {self.patience} "
             f"times in a row, else the leftmost. An end token must be surer and calmer."
         )
 
     def __call__(self, view: View, scores: Scores) -> Tensor:
-        ready, leftmost = self._ready(view, scores), view.masked & (view.masked.cumsum(-1) == 1)
+        ready, first = self._ready(view, scores), leftmost(view)
         run = view.masked & ((view.masked & ~ready).cumsum(-1) == 0)
-        near = ready & _near(self, leftmost)
+        near = ready & _near(first, self.window)
         ahead = first_in(best_first(scores.key, near), 1, near)
         waits = near.any(-1) & (WAIT.of(view) < self.patience)
-        other = torch.where(waits[:, None], ahead, leftmost)
-        chosen = torch.where((ready & leftmost).any(-1, keepdim=True), run, other)
+        other = torch.where(waits[:, None], ahead, first)
+        chosen = torch.where((ready & first).any(-1, keepdim=True), run, other)
         return torch.where(_over(self, view)[:, None], view.masked, chosen)
 
     def remember(self, view: View, decision: Decision) -> dict[str, Tensor]:
-        leftmost = view.masked & (view.masked.cumsum(-1) == 1)
-        went = (leftmost & decision.chosen).any(-1)
+        went = (leftmost(view) & decision.chosen).any(-1)
         wait = torch.where(went, 0, WAIT.of(view) + 1)
         return {**super().remember(view, decision), WAIT.name: wait}
 
     def _ready(self, view: View, scores: Scores) -> Tensor:
         share = (view.progress.step + 1) / self.steps if self.steps else view.progress.step * 0.0
         level = (self.eos_conf - self.eos_anneal * share).clamp_min(self.eos_floor)[:, None]
-        sure = (scores.value >= level) & (self._moved(view) <= self.eos_drift * self.drift)
+        sure = (scores.value >= level) & (_moved(view) <= self.eos_drift * self.drift)
         return super()._ready(view, scores) & (sure | ~view.declared("ends"))
 
 
-def _near(part: LessDream, leftmost: Tensor) -> Tensor:
-    """The positions after the leftmost mask, at most `window` away: [B, W]."""
-    begun = leftmost.cumsum(-1)
-    return (begun.cumsum(-1) - 1 <= part.window) & (begun > 0) & ~leftmost
+def _near(first: Tensor, window: int) -> Tensor:
+    """The positions after the first one, at most `window` away: [B, W]."""
+    begun = first.cumsum(-1)
+    return (begun.cumsum(-1) - 1 <= window) & (begun > 0) & ~first
 
 
 def _over(part: LessDream, view: View) -> Tensor:

@@ -11,7 +11,7 @@ from torch import Tensor
 from unmask.errors import require_whole
 from unmask.rules.registry import register
 from unmask.rules.schedules import even_share, steps_per_window
-from unmask.rules.select import best_first, best_positions, first_in
+from unmask.rules.select import best_first, best_positions, first_in, leftmost
 from unmask.rules.view import Needs, Scores, View
 
 
@@ -88,5 +88,4 @@ class Lead:
         return "In the first step of a block, commit its leftmost mask and nothing else."
 
     def __call__(self, view: View, scores: Scores, chosen: Tensor) -> Tensor:
-        leftmost = view.masked & (view.masked.cumsum(-1) == 1)
-        return torch.where((view.progress.step == 0)[:, None], leftmost, chosen)
+        return torch.where((view.progress.step == 0)[:, None], leftmost(view), chosen)

@@ -48,23 +48,14 @@ class PositionCalibration:
     def __post_init__(self) -> None:
         require(0 <= self.lam < inf, f"pc: lam must be >= 0 and finite, got {self.lam}")
         require(0 < self.alpha < inf, f"pc: alpha must be > 0 and finite, got {self.alpha}")
-        reserved = sorted(set(",|(){}=") & set(self.background))
-        require(
-            not reserved,
-            f"pc: the path {self.background!r} holds {' '.join(reserved)}, which the notation "
-            "cannot write; rename the file",
-        )
         if self.background != "none":
+            _check_path(self.background)
             _frequencies(self.background)
 
     def describe(self) -> str:
         place = f"multiply the score by exp(-{show(self.lam)} * place)"
-        rare = (
-            f" Favour rare tokens by the frequencies in {self.background}, clipped at "
-            f"{show(self.alpha)}."
-            if self.background != "none"
-            else ""
-        )
+        by = f"by the frequencies in {self.background}, clipped at {show(self.alpha)}"
+        rare = f" Favour rare tokens {by}." if self.background != "none" else ""
         return f"Favour early positions of the block: {place}.{rare}"
 
     def check_rule(self, rule: Rule) -> None:
@@ -73,23 +64,17 @@ class PositionCalibration:
 
     def check_model(self, spec: ModelSpec) -> None:
         """Raise unless there is a frequency for every token."""
-        known = spec.vocab_size if self.background == "none" else len(_frequencies(self.background))
-        require(
-            known >= spec.vocab_size,
-            f"pc: {self.background!r} holds {known} frequencies, {spec.name} has "
-            f"{spec.vocab_size} tokens; give one for each",
-        )
+        if self.background != "none":
+            _check_size(self.background, spec)
 
     def __call__(self, view: View, scores: Scores) -> Scores:
         require(scores.logarithmic, _SCORE)
-        key, value = scores.key, scores.value
-        if self.background != "none":
-            surprise = -(_frequencies(self.background).to(value.device) + 1e-9).log()
-            surprise = surprise[view.token].clamp_min(0.0)
-            key = (key + surprise.log()).clamp_max(log(self.alpha))
-            value = (value * surprise).clamp_max(self.alpha)
+        value = scores.value
         place = torch.arange(value.shape[-1], device=value.device, dtype=value.dtype)
-        return Scores(key, value, logarithmic=True) - self.lam * place
+        if self.background == "none":
+            return scores - self.lam * place
+        surprise = -(_frequencies(self.background).to(value.device) + 1e-9).log()
+        return _weighted(scores, surprise[view.token], self.alpha) - self.lam * place
 
 
 @register(
@@ -141,6 +126,31 @@ class Certainty:
 def _exact_sum(terms: Tensor) -> Tensor:
     """The sum over the last axis from left to right; zeros of padding change no bit of it."""
     return terms.cumsum(-1)[..., -1]
+
+
+def _weighted(scores: Scores, surprise: Tensor, most: float) -> Scores:
+    """S times the surprise of its token, at most `most`."""
+    surprise = surprise.clamp_min(0.0)
+    key = (scores.key + surprise.log()).clamp_max(log(most))
+    return Scores(key, (scores.value * surprise).clamp_max(most), logarithmic=True)
+
+
+def _check_size(path: str, spec: ModelSpec) -> None:
+    known, size = len(_frequencies(path)), spec.vocab_size
+    require(
+        known >= size,
+        f"pc: {path!r} holds {known} frequencies, {spec.name} has {size} tokens; give one for each",
+    )
+
+
+def _check_path(path: str) -> None:
+    """Raise if the notation cannot write a path."""
+    reserved = sorted(set(",|(){}=") & set(path))
+    require(
+        not reserved,
+        f"pc: the path {path!r} holds {' '.join(reserved)}, which the notation cannot write; "
+        "rename the file",
+    )
 
 
 @cache

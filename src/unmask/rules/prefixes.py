@@ -93,29 +93,37 @@ class EntropyBound:
 
     def gauge(self, view: View, scores: Scores, chosen: Tensor) -> dict[str, Tensor]:
         """What the prefix and the next position cost, for traces: [B] each."""
-        running = self._cost(view, best_first(scores.key, view.masked))
+        running = _but_the_largest(view, best_first(scores.key, view.masked))
         return prefix_gauge(running, view, chosen) if self.free == "order" else {}
 
     def why(self, at: Standing) -> str:
         if self.free != "order":
             return plain_why(notation(self), at)
-        name, limit, count = notation(self), number(self.gamma), len(at.selected)
-        total, following = "entropies without the largest", beside(at.level("next"), self.gamma)
-        more = f"with one more, the {total} would add up to {following}, over {limit} nats"
-        if not at.taken:
-            return f"{name} {committed(at)}, and this was {at.place}; {more}"
-        if count == len(at.ranks):
-            more = "no other candidate was left"
-        if count == 1:
-            return f"{name} always commits the best one, and this was it; {more}"
-        cost = f"their {total} add up to {beside(at.level('spent'), self.gamma)} of {limit} nats"
-        return f"{name} {committed(at)}, and this was {at.place}; {cost}; {more}"
+        return _why_bounded(notation(self), self.gamma, at)
 
     def __call__(self, view: View, scores: Scores) -> Tensor:
         order = best_first(ranking(self.free, view, scores.key), view.masked)  # [B, W]
-        chosen = longest_prefix(self._cost(view, order) <= self.gamma, order, view.masked)
+        within = _but_the_largest(view, order) <= self.gamma
+        chosen = longest_prefix(within, order, view.masked)
         return with_free_slot(self.free, view, order, chosen, self.gamma)
 
-    def _cost(self, view: View, order: Tensor) -> Tensor:
-        h = view.raw_entropy.gather(-1, order)  # [B, W], in that order
-        return h.cumsum(-1) - h.cummax(-1).values
+
+def _but_the_largest(view: View, order: Tensor) -> Tensor:
+    """The sum of the entropies without the largest, for every prefix of the order: [B, W]."""
+    h = view.raw_entropy.gather(-1, order)  # [B, W], in that order
+    return h.cumsum(-1) - h.cummax(-1).values
+
+
+def _why_bounded(name: str, gamma: float, at: Standing) -> str:
+    """Why a position is in the prefix, or is not."""
+    limit, count = number(gamma), len(at.selected)
+    total, following = "entropies without the largest", beside(at.level("next"), gamma)
+    more = f"with one more, the {total} would add up to {following}, over {limit} nats"
+    if not at.taken:
+        return f"{name} {committed(at)}, and this was {at.place}; {more}"
+    if count == len(at.ranks):
+        more = "no other candidate was left"
+    if count == 1:
+        return f"{name} always commits the best one, and this was it; {more}"
+    cost = f"their {total} add up to {beside(at.level('spent'), gamma)} of {limit} nats"
+    return f"{name} {committed(at)}, and this was {at.place}; {cost}; {more}"

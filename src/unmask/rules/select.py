@@ -41,6 +41,11 @@ def best_one(key: Tensor, view: View) -> Tensor:
     return first_in(best_first(key, view.fallback), 1, view.fallback)
 
 
+def leftmost(view: View) -> Tensor:
+    """The leftmost candidate of each row: [B, W] bool."""
+    return view.masked & (view.masked.cumsum(-1) == 1)
+
+
 def best_positions(k: int) -> str:
     """`the best position`, or `the 3 best positions`."""
     return "the best position" if k == 1 else f"the {k} best positions"
@@ -103,32 +108,45 @@ class Threshold:
         )
 
     def why(self, at: Standing) -> str:
-        name, sign, tau = notation(self), _ABOVE[self.test], number(self.tau)
+        under, above = f"under {notation(self)}", f"{_ABOVE[self.test]} {number(self.tau)}"
         if at.level("passing") == 0:
             best = beside(at.level("best"), self.tau)
-            none = f"under {name} no candidate was {sign} {tau} (the best had {best}), so"
-            also = " and those close to it were" if self.slack else " was"
-            if not at.taken:
-                return f"{none} only the best one{also} committed, and this was {at.place}"
-            which = "one of them" if self.slack and at.rank > 1 else "it"
-            return f"{none} the best one{also} committed, and this was {which}"
+            none = f"no candidate was {above} (the best had {best})"
+            return f"{under} {none}, so {_best_alone(at, bool(self.slack))}"
         near = f" or within {number(self.slack)} of the best" if self.slack and at.taken else ""
         was = "was" if at.taken else "was not"
-        return f"under {name} its score, {beside(at.score, self.tau)}, {was} {sign} {tau}{near}"
+        return f"{under} its score, {beside(at.score, self.tau)}, {was} {above}{near}"
 
     def __call__(self, view: View, scores: Scores) -> Tensor:
         passing = _passes(scores.value, self.tau, self.test) & view.masked
         if self.slack:
-            best = torch.where(view.masked, scores.value, -torch.inf).amax(-1, keepdim=True)
-            passing |= (scores.value >= best - self.slack) & view.masked
-        best = best_one(scores.key, view)
-        return torch.where(passing.any(-1, keepdim=True), passing, best)
+            near = scores.value >= _best_value(view, scores)[:, None] - self.slack
+            passing |= near & view.masked
+        return _or_best(passing, view, scores)
 
     def gauge(self, view: View, scores: Scores, chosen: Tensor) -> dict[str, Tensor]:
         """The best score of each row and how many pass, for traces: [B] each."""
         passing = _passes(scores.value, self.tau, self.test) & view.masked
-        best = torch.where(view.masked, scores.value, -torch.inf).amax(-1)
-        return {"best": best, "passing": passing.sum(-1)}
+        return {"best": _best_value(view, scores), "passing": passing.sum(-1)}
+
+
+def _or_best(passing: Tensor, view: View, scores: Scores) -> Tensor:
+    """What passes, and in rows where nothing does, the best one: [B, W] bool."""
+    return torch.where(passing.any(-1, keepdim=True), passing, best_one(scores.key, view))
+
+
+def _best_value(view: View, scores: Scores) -> Tensor:
+    """The best score of the candidates of each row: [B]."""
+    return torch.where(view.masked, scores.value, -torch.inf).amax(-1)
+
+
+def _best_alone(at: Standing, and_near: bool) -> str:
+    """What a threshold commits that no candidate passes; `and_near`: with a slack."""
+    also = " and those close to it were" if and_near else " was"
+    if not at.taken:
+        return f"only the best one{also} committed, and this was {at.place}"
+    which = "one of them" if and_near and at.rank > 1 else "it"
+    return f"the best one{also} committed, and this was {which}"
 
 
 @register(
@@ -165,40 +183,43 @@ class Klass:
         )
 
     def why(self, at: Standing) -> str:
-        name = notation(self)
-        if at.level("passing") == 0:
-            early = f"the block was in its first {self.n - 1} steps"
-            gated = self.gate and at.step < self.n - 1
-            which = "it" if at.taken else at.place
-            cause = early if gated else "no candidate was sure and calm"
-            return f"under {name} {cause}, so only the best one was committed, and this was {which}"
-        sign, passed = ">" if self.test == "gt" else ">=", "passed" if at.taken else "did not pass"
-        moved = at.moved("cur_prev")
-        newest = "" if math.isnan(moved) else f" (the newest: {number(moved)})"
-        return (
-            f"under {name} it {passed} score {sign} {number(self.conf)} (it had "
-            f"{beside(at.score, self.conf)}) and the last {self.n} KL(current || previous) < "
-            f"{number(self.kl)}{newest}"
-        )
+        under = f"under {notation(self)}"
+        return f"{under} {_why_passed(self, at) if at.level('passing') else _why_none(self, at)}"
 
     @property
     def needs(self) -> Needs:
         return Needs(trail=self.n, later_blocks=not self.gate)
 
     def __call__(self, view: View, scores: Scores) -> Tensor:
-        ready = self._ready(view, scores)
-        best = best_one(scores.key, view)
-        return torch.where(ready.any(-1, keepdim=True), ready, best)
+        return _or_best(self._ready(view, scores), view, scores)
 
     def gauge(self, view: View, scores: Scores, chosen: Tensor) -> dict[str, Tensor]:
         """The best score of each row and how many are ready, for traces: [B] each."""
-        best = torch.where(view.masked, scores.value, -torch.inf).amax(-1)
-        return {"best": best, "passing": self._ready(view, scores).sum(-1)}
+        return {"best": _best_value(view, scores), "passing": self._ready(view, scores).sum(-1)}
 
     def _ready(self, view: View, scores: Scores) -> Tensor:
         calm = (view.declared("trail")[..., -self.n :] < self.kl).all(-1)
         ready = calm & _passes(scores.value, self.conf, self.test) & view.masked
         return ready & (view.progress.step >= self.n - 1)[:, None] if self.gate else ready
+
+
+def _why_none(klass: Klass, at: Standing) -> str:
+    gated = klass.gate and at.step < klass.n - 1
+    early = f"the block was in its first {klass.n - 1} steps"
+    cause, which = early if gated else "no candidate was sure and calm", at.place
+    return (
+        f"{cause}, so only the best one was committed, and this was {'it' if at.taken else which}"
+    )
+
+
+def _why_passed(klass: Klass, at: Standing) -> str:
+    sign, passed = ">" if klass.test == "gt" else ">=", "passed" if at.taken else "did not pass"
+    moved = at.moved("cur_prev")
+    newest = "" if math.isnan(moved) else f" (the newest: {number(moved)})"
+    return (
+        f"it {passed} score {sign} {number(klass.conf)} (it had {beside(at.score, klass.conf)}) "
+        f"and the last {klass.n} KL(current || previous) < {number(klass.kl)}{newest}"
+    )
 
 
 @register(
@@ -239,16 +260,19 @@ class Hierarchy:
 
     def __call__(self, view: View, scores: Scores) -> Tensor:
         order = best_first(scores.key, view.masked)
-        rank = order.argsort(-1)  # [B, W], 0 is the best
-        starts = view.masked & ~torch.nn.functional.pad(view.masked, (1, -1))
-        run = starts.cumsum(-1)  # [B, W], neighbouring masks share a number
-        worst = torch.full_like(torch.nn.functional.pad(rank, (0, 1)), rank.shape[-1])
-        leader = worst.scatter_reduce(
-            -1, run, torch.where(view.masked, rank, rank.shape[-1]), "amin"
-        )
-        first_of_run = view.masked & (rank == leader.gather(-1, run))
-        chosen = (first_of_run & (scores.value > self.low)) | (scores.value > self.tau)
+        leads = _best_of_runs(view.masked, order)
+        chosen = (leads & (scores.value > self.low)) | (scores.value > self.tau)
         return (chosen & view.masked) | first_in(order, 1, view.masked)
+
+
+def _best_of_runs(masked: Tensor, order: Tensor) -> Tensor:
+    """The best position of every run of neighbouring masks: [B, W] bool."""
+    rank = order.argsort(-1)  # [B, W], 0 is the best
+    starts = masked & ~torch.nn.functional.pad(masked, (1, -1))
+    run = starts.cumsum(-1)  # [B, W], neighbouring masks share a number
+    worst = torch.full_like(torch.nn.functional.pad(rank, (0, 1)), rank.shape[-1])
+    leader = worst.scatter_reduce(-1, run, torch.where(masked, rank, rank.shape[-1]), "amin")
+    return masked & (rank == leader.gather(-1, run))
 
 
 def _run_of(at: Standing) -> list[int]:

@@ -54,35 +54,43 @@ class SlowFast:
         require(self.std >= 0, f"slowfast: std must be >= 0, got {self.std}")
 
     @property
+    def notes(self) -> PartMemory:
+        """How far the newest explorations went."""
+        return PartMemory(_INTO + "notes", nan, (self.window,), row=True)
+
+    @property
     def memory(self) -> tuple[PartMemory, ...]:
         return LAST, END, ROUND, SETTLED, FAST, SIGHT, self.notes
 
     def describe(self) -> str:
-        return (
-            f"Explore a block in {self.rounds} forwards, then fill its stable part; commit all "
-            f"scores of at least {show(self.high)} if there are two, else the best one."
-        )
+        phases = f"Explore a block in {self.rounds} forwards, then fill its stable part"
+        high = f"all scores of at least {show(self.high)} if there are two"
+        return f"{phases}; commit {high}, else the best one."
 
     def why(self, at: Standing) -> str:
-        score = f"its score was {beside(at.score, self.high)}"
-        return f"{notation(self)} takes scores of at least {show(self.high)}, or the best; {score}"
+        takes = f"{notation(self)} takes scores of at least {show(self.high)}, or the best"
+        return f"{takes}; its score was {beside(at.score, self.high)}"
 
     def __call__(self, view: View, scores: Scores) -> Tensor:
-        place, fast = torch.arange(view.masked.shape[-1]), FAST.of(view)[:, None]
-        part = view.masked & (place >= LAST.of(view)[:, None])
-        part &= ~fast | (place < END.of(view)[:, None])
-        part = torch.where(part.any(-1, keepdim=True), part, view.masked)
-        high = part & (scores.value >= self.high)
-        best = first_in(best_first(scores.key, part), 1, part)
-        return torch.where((high.sum(-1) >= 2)[:, None], high, best)
+        return _high_or_best(_open_part(view), scores, self.high)
 
     def remember(self, view: View, decision: Decision) -> dict[str, Tensor]:
         return {memory.name: value for memory, value in _next_cycle(self, view, decision).items()}
 
-    @property
-    def notes(self) -> PartMemory:
-        """How far the newest explorations went."""
-        return PartMemory(_INTO + "notes", nan, (self.window,), row=True)
+
+def _open_part(view: View) -> Tensor:
+    """The masks of the cycle, up to its end while it is filled; all if it has none: [B, W]."""
+    place, fast = torch.arange(view.masked.shape[-1]), FAST.of(view)[:, None]
+    part = view.masked & (place >= LAST.of(view)[:, None])
+    part &= ~fast | (place < END.of(view)[:, None])
+    return torch.where(part.any(-1, keepdim=True), part, view.masked)
+
+
+def _high_or_best(part: Tensor, scores: Scores, high: float) -> Tensor:
+    """All of a part with a high score if there are two, else its best: [B, W] bool."""
+    above = part & (scores.value >= high)
+    best = first_in(best_first(scores.key, part), 1, part)
+    return torch.where((above.sum(-1) >= 2)[:, None], above, best)
 
 
 def _next_cycle(part: SlowFast, view: View, decision: Decision) -> dict[PartMemory, Tensor]:

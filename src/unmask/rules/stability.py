@@ -31,6 +31,11 @@ _FORM = {
     "bounded": "",
 }
 
+_LITERAL = (
+    "swd(form=literal) is Eq. 8 as printed: with the negative entropy it rewards instability; use "
+    "it for ablations only"
+)
+
 
 @register("modulate", "swd", "S * exp(-lam * D), i.e. log S - lam * D", "Eq. 7 and 8, Algorithm 1")
 @dataclass(frozen=True)
@@ -61,74 +66,66 @@ class Stability:
     def __post_init__(self) -> None:
         require(0 <= self.lam < float("inf"), f"swd: lam must be >= 0 and finite, got {self.lam}")
         if self.form == "literal" and self.lam:
-            warnings.warn(
-                "swd(form=literal) is Eq. 8 as printed: with the negative entropy it rewards "
-                "instability; use it for ablations only",
-                stacklevel=3,
-            )
+            warnings.warn(_LITERAL, stacklevel=3)
 
     @property
     def needs(self) -> Needs:
         if not self.lam:
             return Needs()
-        return Needs(
-            kl=frozenset({self.kl}),
-            uniform_start=self.start == "uniform",
-            block_scope=self.scope == "block",
-        )
+        uniform, block = self.start == "uniform", self.scope == "block"
+        return Needs(kl=frozenset({self.kl}), uniform_start=uniform, block_scope=block)
 
     def describe(self) -> str:
-        if not self.lam:
-            return "Leave the score as it is: lam is 0."
-        lam, scope = show(self.lam), ""
-        if self.scope == "block":
-            scope = " Forget the history at each block boundary."
-        moved = "(1 - exp(-D))" if self.form == "bounded" else "D"
-        form = _FORM[self.form] or f" From a negative score, such as -H, subtract {lam} D instead."
-        return (
-            f"Lower the score of a position whose distribution still moves: multiply it by "
-            f"exp(-{lam} {moved}), with D = {KL_WORDS[self.kl]} between this forward and the last "
-            f"one.{form} {_START[self.start]}{scope}"
-        )
+        return _described(self) if self.lam else "Leave the score as it is: lam is 0."
 
     def check_rule(self, rule: Rule) -> None:
         """Raise if the rule has another SWD."""
-        require(
-            sum(isinstance(part, Stability) for part in rule.modulators) == 1,
-            "swd is given twice; its penalties add up, so use one swd with the sum",
-        )
+        count = sum(isinstance(part, Stability) for part in rule.modulators)
+        require(count == 1, "swd is given twice; its penalties add up, so use one with the sum")
 
     def __call__(self, view: View, scores: Scores) -> Scores:
         if not self.lam:
             return scores
         moved = view.instability(self.kl)
-        if self.form == "bounded":
-            return scores - self.lam * -(-moved).expm1()
-        penalty = self.lam * moved
-        if scores.logarithmic or self.form == "additive":
+        penalty = self.lam * (-(-moved).expm1() if self.form == "bounded" else moved)
+        if scores.logarithmic or self.form in ("additive", "bounded"):
             return scores - penalty
-        require(
-            not bool((view.masked & (scores.value > 0)).any()),
-            f"swd: form={self.form} is for scores <= 0, such as entropy",
-        )
-        return _in_log_domain(-scores.value, penalty if self.form == "signed" else -penalty)
+        return _multiplied(self, view, scores, penalty)
 
     def ready(self, view: View, base: Scores) -> Tensor:
-        """The positions that an adaptive selection may choose: [B, W].
-
-        With `start=single`, positions without history wait while another position has one. A row
-        without any history commits its best position by the base score.
-        """
-        if not self.lam or self.start != "single":
-            return view.masked
-        seen = view.masked & view.seen
-        return torch.where(seen.any(-1, keepdim=True), seen, best_one(base.key, view))
+        """The positions that an adaptive selection may choose: [B, W]."""
+        waits = self.lam and self.start == "single"
+        return _with_history(view, base) if waits else view.masked
 
 
 def swd_of(rule: Rule) -> Stability | None:
     """The rule's SWD; None if it has none or lam is 0."""
     parts = rule.modulators
     return next((part for part in parts if isinstance(part, Stability) and part.lam), None)
+
+
+def _with_history(view: View, base: Scores) -> Tensor:
+    """The positions with a history; in a row without any, its best by the base score: [B, W]."""
+    seen = view.masked & view.seen
+    return torch.where(seen.any(-1, keepdim=True), seen, best_one(base.key, view))
+
+
+def _multiplied(swd: Stability, view: View, scores: Scores, penalty: Tensor) -> Scores:
+    """A score <= 0 times exp(penalty), or by its inverse if the form is literal."""
+    negative = not bool((view.masked & (scores.value > 0)).any())
+    require(negative, f"swd: form={swd.form} is for scores <= 0, such as entropy")
+    return _in_log_domain(-scores.value, penalty if swd.form == "signed" else -penalty)
+
+
+def _described(swd: Stability) -> str:
+    lam, moved = show(swd.lam), "(1 - exp(-D))" if swd.form == "bounded" else "D"
+    form = _FORM[swd.form] or f" From a negative score, such as -H, subtract {lam} D instead."
+    scope = " Forget the history at each block boundary." if swd.scope == "block" else ""
+    return (
+        f"Lower the score of a position whose distribution still moves: multiply it by "
+        f"exp(-{lam} {moved}), with D = {KL_WORDS[swd.kl]} between this forward and the last "
+        f"one.{form} {_START[swd.start]}{scope}"
+    )
 
 
 def _in_log_domain(cost: Tensor, penalty: Tensor) -> Scores:

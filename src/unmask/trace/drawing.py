@@ -67,6 +67,7 @@ def sheet(
         for file in files:
             kind = file.suffix.lower()
             figure.savefig(file, format=kind[1:], dpi=200, metadata=DATES[kind])
+            figure.set_layout_engine("none")  # the next file has the same places
 
 
 def _matplotlib() -> Any:

@@ -9,7 +9,7 @@ import random
 import numpy as np
 import pytest
 
-from tests.helpers import random_lookup, rule_texts
+from tests.helpers import part_texts, random_lookup, rule_texts
 from tests.trace.runs import anything, traced
 from unmask import Rule, Settings, load, prompt_request
 from unmask.cli import main
@@ -23,19 +23,18 @@ PROMPT = "Ann has 12 pens. She buys 3, then loses 5. How many now?"
 SWD = "confidence | swd(5) | eb(0.1)"
 
 
-@pytest.mark.parametrize("text", rule_texts())
-def test_any_run_is_reproduced_bit_for_bit(text):
-    for seed in range(5):
-        model, request = anything(text, seed)
-        trace = Trace.of(traced(model, request)[0])
-        again = Trace.of(replay(trace, model))
-        assert difference(trace, again) is None, f"seed {seed}"
-        for old, new in zip(trace.moments, again.moments, strict=True):
-            for name, value in vars(old).items():
-                np.testing.assert_equal(value, getattr(new, name), err_msg=f"{name}, seed {seed}")
+@pytest.mark.parametrize(("seed", "text"), [*enumerate(rule_texts())])
+def test_any_run_is_reproduced_bit_for_bit(seed, text):
+    model, request = anything(text, seed)
+    trace = Trace.of(traced(model, request)[0])
+    again = Trace.of(replay(trace, model))
+    assert difference(trace, again) is None
+    for old, new in zip(trace.moments, again.moments, strict=True):
+        for name, value in vars(old).items():
+            np.testing.assert_equal(value, getattr(new, name), err_msg=name)
 
 
-@pytest.mark.parametrize("text", rule_texts())
+@pytest.mark.parametrize("text", part_texts())
 def test_a_branch_under_the_same_rule_is_the_same_run(text):
     model, request = anything(text, 3)
     trace = Trace.of(traced(model, request)[0])
@@ -43,7 +42,7 @@ def test_a_branch_under_the_same_rule_is_the_same_run(text):
         assert difference(trace, Trace.of(branch(trace, model, step, trace.rule))) is None
 
 
-@pytest.mark.parametrize("text", rule_texts())
+@pytest.mark.parametrize("text", part_texts())
 def test_a_branch_keeps_the_first_steps_and_fills_every_mask(text):
     model, request = anything("margin | threshold(0.4) | revoke(0.2)", 8)
     trace = Trace.of(traced(model, request)[0])

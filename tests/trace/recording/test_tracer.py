@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import zlib
@@ -12,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 
-from tests.helpers import MASK, VOCABULARY, random_lookup, rule_texts
+from tests.helpers import MASK, VOCABULARY, part_texts, random_lookup
 from tests.trace.runs import anything, traced
 from unmask import Batch, Rule, Settings, decode_steps, load, prompt_request
 from unmask.kernels.reduce import divergence
@@ -31,7 +32,7 @@ def rounded(values):
         return np.asarray(values, dtype=np.float64).astype(np.float16).astype(np.float64)
 
 
-@pytest.mark.parametrize(("seed", "text"), [*enumerate(rule_texts())])
+@pytest.mark.parametrize(("seed", "text"), [*enumerate(part_texts())])
 def test_every_step_is_there_with_its_candidates_and_commitments(text, seed):
     model, request = anything(text, seed)
     data, steps = traced(model, request)
@@ -51,7 +52,7 @@ def test_every_step_is_there_with_its_candidates_and_commitments(text, seed):
         assert after.tolist() == step.tokens[0, : len(after)].tolist()
 
 
-@pytest.mark.parametrize(("seed", "text"), [*enumerate(rule_texts())])
+@pytest.mark.parametrize(("seed", "text"), [*enumerate(part_texts())])
 def test_the_numbers_are_the_rules_own_to_sixteen_bits_and_ranks_are_exact(text, seed):
     model, request = anything(text, seed)
     data, steps = traced(model, request)
@@ -110,15 +111,29 @@ def test_the_instability_is_the_kl_between_two_steps_also_where_the_rule_needs_n
             past = now
 
 
-@pytest.mark.parametrize("text", ["confidence | top(2)", SWD, "credit | margin | threshold(0.6)"])
-def test_how_many_steps_wait_changes_nothing(text, monkeypatch):
-    model, request = anything(text, 7)
-    together = Trace.of(traced(model, request)[0])
-    monkeypatch.setattr(tracer_module, "STEPS", 1)
-    one_by_one = Trace.of(traced(model, request)[0])
-    for first, second in zip(together.moments, one_by_one.moments, strict=True):
-        for name, value in vars(first).items():
-            np.testing.assert_equal(value, getattr(second, name), err_msg=name)
+def test_how_many_steps_wait_changes_nothing(monkeypatch):
+    remembering = [text for text in part_texts() if Rule.parse(text).memory]
+    plain = [SWD, "credit | margin | threshold(0.6)", "confidence | budget(0.1) | floor(1)"]
+    for text, seed in itertools.product([*plain, *remembering], (2, 5)):
+        model, request = anything(text, seed)
+        traces = []
+        for steps in (64, 3):
+            monkeypatch.setattr(tracer_module, "STEPS", steps)
+            traces.append(Trace.of(traced(model, request)[0]))
+        for first, second in zip(*(trace.moments for trace in traces), strict=True):
+            for name, value in vars(first).items():
+                where = f"{name} of {text}, seed {seed}"
+                np.testing.assert_equal(value, getattr(second, name), err_msg=where)
+
+
+def test_the_likeliest_token_has_its_probability_also_where_another_token_was_drawn():
+    for seed in range(6):
+        model, request = anything("credit(0.65) | confidence | swd(5) | threshold(0.5)", seed)
+        data, steps = traced(model, request)
+        for moment, step in zip(Trace.of(data).moments, steps, strict=True):
+            inside = np.isin(step.logits.positions.numpy(), moment.positions)
+            best = step.logits.values.double().softmax(-1).amax(-1).numpy()[inside]
+            np.testing.assert_allclose(moment.probabilities[:, 0], best, rtol=3e-3)
 
 
 @pytest.mark.parametrize("text", [SWD, "entropy | top(1)", "credit | confidence | threshold(0.7)"])

@@ -11,9 +11,8 @@ from dataclasses import replace
 import pytest
 import torch
 
-from tests.helpers import rule_texts
+from tests.helpers import READINGS, part_texts, rule_texts
 from tests.trace.runs import anything, traced
-from unmask.rules.rule import Rule
 from unmask.rules.select import best_first
 from unmask.text.terminal import Painter
 from unmask.trace import Trace
@@ -26,7 +25,7 @@ from unmask.trace.story.step_story import tell_step
 from unmask.trace.story.timeline import Timeline
 from unmask.trace.story.why_step import cause
 
-RULES = rule_texts()
+RULES = [*part_texts(), *READINGS]
 
 
 def run(text, seed):
@@ -108,11 +107,7 @@ def test_whoever_is_said_to_have_gone_first_did(text):
             assert position not in placed(step.decision.chosen, step)
 
 
-# Rules that rewrite tokens are left out: a position that is written twice has no single step.
-WRITTEN_ONCE = [text for text in RULES if "swd" in text and not Rule.parse(text).rewrites]
-
-
-@pytest.mark.parametrize("text", WRITTEN_ONCE)
+@pytest.mark.parametrize("text", [text for text in rule_texts() if "swd" in text])
 def test_what_lam_0_would_have_done_is_what_it_does(text):
     trace, steps = run(text, 4)
     plain = without_swd(trace.rule)

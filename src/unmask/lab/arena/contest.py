@@ -6,14 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from unmask.decoding.options import EOS_WORDS
 from unmask.lab.arena.entries import Entry
 from unmask.lab.aup import Area, RatePoint, aup
 from unmask.lab.equal_cost import EqualCost, RuleCurve, at_equal_cost, front
 from unmask.lab.stats import LEVEL, holm
 from unmask.lab.summary import Summary
 from unmask.lab.sweep.trial import Trial
-
-POLICIES = {"keep": "EOS kept", "last": "EOS last", "suppress": "EOS suppressed"}
 
 
 @dataclass(frozen=True)
@@ -58,7 +57,7 @@ class Field:
     @property
     def title(self) -> str:
         trial = self.trial
-        return f"{trial.task}, {trial.window}, {POLICIES.get(trial.eos, f'EOS {trial.eos}')}"
+        return f"{trial.task}, {trial.window}, {EOS_WORDS[trial.eos]}"
 
     @cached_property
     def baseline(self) -> Contestant:

@@ -10,7 +10,7 @@ from unmask.lab.benchmarks.gsm8k import GSM8K
 from unmask.lab.benchmarks.humaneval import HUMANEVAL
 from unmask.lab.benchmarks.math500 import MATH500
 from unmask.lab.benchmarks.mbpp import MBPP, MBPP_SANITIZED
-from unmask.lab.benchmarks.preset import Preset, PresetDecoding, TaskPrompt
+from unmask.lab.benchmarks.preset import Preset, TaskPrompt
 from unmask.lab.benchmarks.synthetic import SYNTHETIC, synthetic
 
 _ALL = (HUMANEVAL, MBPP, MBPP_SANITIZED, GSM8K, MATH500, *EMBEDDED, *SYNTHETIC)
@@ -25,6 +25,6 @@ def benchmark(name: str) -> Benchmark:
 
 
 __all__ = [
-    "BENCHMARKS", "Benchmark", "Example", "Preset", "PresetDecoding", "TaskPrompt", "benchmark",
+    "BENCHMARKS", "Benchmark", "Example", "Preset", "TaskPrompt", "benchmark",
     "embedded", "synthetic",
 ]  # fmt: skip

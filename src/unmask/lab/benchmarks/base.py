@@ -65,7 +65,7 @@ class Benchmark:
     def response(self, example: Example, text: str, preset: str, family: str = "") -> Response:
         """A generated text as the answer to a preset's prompt."""
         prompt = self.prompt(example, preset, family)
-        return Response(text, prompt.prefill, prompt.decoding.stop)
+        return Response(text, prompt.prefill, prompt.stop)
 
     def chosen(self, names: Sequence[str]) -> list[Scorer]:
         """Scorers by name; `all` stands for all of them."""

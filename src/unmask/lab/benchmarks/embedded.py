@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from unmask.decoding.options import DecodingOptions
 from unmask.embedded.tasks import TASKS, Split
 from unmask.lab.benchmarks.base import Benchmark
 from unmask.lab.benchmarks.example import Example
-from unmask.lab.benchmarks.preset import Preset, PresetDecoding, table
+from unmask.lab.benchmarks.preset import Preset, table
 from unmask.lab.grading.response import Response
 from unmask.lab.grading.scorer import Ruling, Scorer
 from unmask.lab.grading.tools import Tools
@@ -18,7 +19,7 @@ PRESETS = table(
         name="own",
         source="unmask.embedded.tasks",
         exact="own",
-        decoding=PresetDecoding(length=48, block=16),
+        decoding=DecodingOptions(length=48, block=16),
         turns=(("user", "{{prompt}}"),),
     )
 )

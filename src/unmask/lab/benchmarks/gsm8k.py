@@ -6,11 +6,12 @@ import re
 from fractions import Fraction
 from pathlib import Path
 
+from unmask.decoding.options import DecodingOptions
 from unmask.lab.benchmarks import maths
 from unmask.lab.benchmarks.base import Benchmark
 from unmask.lab.benchmarks.data import DataFile
 from unmask.lab.benchmarks.example import Example
-from unmask.lab.benchmarks.preset import Preset, PresetDecoding, table
+from unmask.lab.benchmarks.preset import Preset, table
 from unmask.lab.grading import harness, klass
 from unmask.lab.grading.numbers import answer_number
 from unmask.lab.grading.response import Response
@@ -57,7 +58,7 @@ PRESETS = table(
         name="paper",
         source=f"{maths.DAEDAL}/gsm8k/utils.py",
         exact="letter",
-        decoding=PresetDecoding(length=512, block=32),
+        decoding=DecodingOptions(length=512, block=32),
         turns=(("user", maths.EXPERT + "\n\n{{question}}\n\n"),),
         prefill=maths.REASONING,
     ),
@@ -65,7 +66,7 @@ PRESETS = table(
         name="official",
         source="LLaDA's EVAL.md with OpenCompass gsm8k_gen (4 shots); the shots are our own",
         exact="reconstructed",
-        decoding=PresetDecoding(length=512, block=None, eos="last"),
+        decoding=DecodingOptions(length=512, block="full", eos="last"),
         turns=(ASK,),
         shot=(ASK, ("assistant", "{{worked}}\n")),
         shots=4,
@@ -74,14 +75,16 @@ PRESETS = table(
         name="official-dream",
         source="Dream's eval_instruct/eval.sh with lm-eval gsm8k_cot, no shots",
         exact="reconstructed",
-        decoding=PresetDecoding(length=256, block=None, temperature=0.1, top_p=0.9, stop=STOP),
+        decoding=DecodingOptions(length=256, block="full", temperature=0.1, top_p=0.9),
+        stop=STOP,
         turns=(("user", "Q: {{question}}\nA:"),),
     ),
     Preset(
         name="lm-eval",
         source="lm-eval gsm8k_cot_zeroshot, version 3",
         exact="letter",
-        decoding=PresetDecoding(length=256, block=32, stop=STOP),
+        decoding=DecodingOptions(length=256, block=32),
+        stop=STOP,
         turns=(("user", "Q: {{question}}\nA: Let's think step by step."),),
     ),
 )

@@ -5,11 +5,12 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
+from unmask.decoding.options import DecodingOptions
 from unmask.lab.benchmarks.base import Benchmark
 from unmask.lab.benchmarks.data import DataFile
 from unmask.lab.benchmarks.example import Example
 from unmask.lab.benchmarks.maths import DAEDAL, REASONING
-from unmask.lab.benchmarks.preset import Preset, PresetDecoding, table
+from unmask.lab.benchmarks.preset import Preset, table
 from unmask.lab.grading.code import completion, defined, free_names
 from unmask.lab.grading.daedal_code import humaneval_code
 from unmask.lab.grading.response import Response
@@ -45,7 +46,7 @@ PRESETS = table(
         name="paper",
         source=f"{DAEDAL}/humaneval/humaneval.yaml",
         exact="letter",
-        decoding=PresetDecoding(length=256, block=32),
+        decoding=DecodingOptions(length=256, block=32),
         turns=(
             (
                 "user",
@@ -59,14 +60,15 @@ PRESETS = table(
         name="official",
         source="LLaDA's EVAL.md with OpenCompass humaneval_gen_8e312c",
         exact="letter",
-        decoding=PresetDecoding(length=512, block=None, eos="suppress"),
+        decoding=DecodingOptions(length=512, block="full", eos="suppress"),
         turns=(("user", "Complete the following python code:\n{{prompt}}"),),
     ),
     Preset(
         name="official-dream",
         source="Dream's eval_instruct: lm-eval humaneval_instruct, version 2",
         exact="letter",
-        decoding=PresetDecoding(length=768, block=None, temperature=0.1, top_p=0.9, stop=STOP),
+        decoding=DecodingOptions(length=768, block="full", temperature=0.1, top_p=0.9),
+        stop=STOP,
         turns=(("user", ASK + "```{{prompt}}"),),
         prefill=OPENED,
     ),
@@ -74,7 +76,8 @@ PRESETS = table(
         name="lm-eval",
         source="lm-eval humaneval_instruct, version 4",
         exact="letter",
-        decoding=PresetDecoding(length=512, block=32, stop=STOP),
+        decoding=DecodingOptions(length=512, block=32),
+        stop=STOP,
         turns=(("user", ASK + "```python\n{{prompt}}\n```\n"),),
         prefill=OPENED,
     ),

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from unmask.decoding.options import DecodingOptions
 from unmask.lab.benchmarks import maths
 from unmask.lab.benchmarks.base import Benchmark
 from unmask.lab.benchmarks.data import DataFile
 from unmask.lab.benchmarks.example import Example
-from unmask.lab.benchmarks.preset import Preset, PresetDecoding, table
+from unmask.lab.benchmarks.preset import Preset, table
 from unmask.lab.grading import harness, klass, mathstrings
 from unmask.lab.grading.boxed import last_box
 from unmask.lab.grading.response import Response
@@ -29,7 +30,7 @@ PRESETS = table(
         name="paper",
         source=f"{maths.DAEDAL}/math500/utils.py",
         exact="letter",
-        decoding=PresetDecoding(length=512, block=32),
+        decoding=DecodingOptions(length=512, block=32),
         turns=(("user", maths.EXPERT + "\n\n{{problem}}\n\n"),),
         prefill=maths.REASONING,
     ),
@@ -37,7 +38,7 @@ PRESETS = table(
         name="official",
         source="LLaDA's EVAL.md with OpenCompass math_0shot_gen",
         exact="letter",
-        decoding=PresetDecoding(length=512, block=None, eos="last"),
+        decoding=DecodingOptions(length=512, block="full", eos="last"),
         turns=(
             (
                 "user",
@@ -50,16 +51,16 @@ PRESETS = table(
         name="official-dream",
         source="Dream's eval_instruct/eval.sh with lm-eval minerva_math, no shots",
         exact="reconstructed",
-        decoding=PresetDecoding(
-            length=512, block=None, temperature=0.1, top_p=0.9, stop=("Problem:",)
-        ),
+        decoding=DecodingOptions(length=512, block="full", temperature=0.1, top_p=0.9),
+        stop=("Problem:",),
         turns=(("user", "Problem:\n{{problem}}\n\nSolution:"),),
     ),
     Preset(
         name="lm-eval",
         source="lm-eval minerva_math500 without its four shots",
         exact="letter",
-        decoding=PresetDecoding(length=512, block=32, stop=("Problem:",)),
+        decoding=DecodingOptions(length=512, block=32),
+        stop=("Problem:",),
         turns=(("user", "Problem:\n{{problem}}\n\nSolution:"),),
     ),
 )

@@ -6,13 +6,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from unmask.decoding.options import DecodingOptions
 from unmask.errors import UnmaskError
 from unmask.lab.benchmarks.base import Benchmark
 from unmask.lab.benchmarks.data import DataFile, Record
 from unmask.lab.benchmarks.example import Example, Slots
 from unmask.lab.benchmarks.humaneval import THINK, redefined
 from unmask.lab.benchmarks.maths import DAEDAL, REASONING
-from unmask.lab.benchmarks.preset import Preset, PresetDecoding, table
+from unmask.lab.benchmarks.preset import Preset, table
 from unmask.lab.grading.code import defined, free_names, imports_for, loaded_names, solution
 from unmask.lab.grading.daedal_code import mbpp_code
 from unmask.lab.grading.response import Response
@@ -49,7 +50,7 @@ PRESETS = table(
         name="paper",
         source=f"{DAEDAL}/mbpp/mbpp.yaml",
         exact="letter",
-        decoding=PresetDecoding(length=256, block=32),
+        decoding=DecodingOptions(length=256, block=32),
         turns=(
             (
                 "user",
@@ -63,7 +64,7 @@ PRESETS = table(
         name="official",
         source="LLaDA's EVAL.md with OpenCompass mbpp_gen (3 shots), but for spaces in the shots",
         exact="reconstructed",
-        decoding=PresetDecoding(length=256, block=None, eos="last"),
+        decoding=DecodingOptions(length=256, block="full", eos="last"),
         turns=(BRACKETS,),
         shot=(BRACKETS, ("assistant", "[BEGIN]\n '{{code}}' \n[DONE] \n\n ")),
         shots=3,
@@ -72,9 +73,8 @@ PRESETS = table(
         name="official-dream",
         source="Dream's eval_instruct/eval.sh with lm-eval mbpp_instruct, no shots",
         exact="reconstructed",
-        decoding=PresetDecoding(
-            length=1024, block=None, temperature=0.1, top_p=0.9, stop=("\n```",)
-        ),
+        decoding=DecodingOptions(length=1024, block="full", temperature=0.1, top_p=0.9),
+        stop=("\n```",),
         turns=(OPENED,),
         prefill="\n```python\n",
     ),
@@ -82,7 +82,7 @@ PRESETS = table(
         name="lm-eval",
         source="lm-eval mbpp_instruct, version 1, its 3 shots as turns",
         exact="reconstructed",
-        decoding=PresetDecoding(length=256, block=32),
+        decoding=DecodingOptions(length=256, block=32),
         turns=(OPENED,),
         prefill="\n```python\n",
         shot=(OPENED, ("assistant", "\n```python\n{{code}}\n```")),

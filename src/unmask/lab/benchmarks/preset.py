@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from unmask.decoding.options import DecodingOptions, Eos
+from unmask.decoding.options import DecodingOptions
 from unmask.errors import UnmaskError
 from unmask.lab.benchmarks.example import Example, Slots
 
@@ -18,41 +18,13 @@ _SLOT = re.compile(r"\{\{(\w+)\}\}")
 
 
 @dataclass(frozen=True)
-class PresetDecoding:
-    """The decoding options of a preset."""
-
-    length: int
-    block: int | None  # None: the full window
-    eos: Eos = "keep"
-    temperature: float = 0.0
-    top_p: float = 1.0
-    stop: tuple[str, ...] = ()  # the answer ends before the first of these
-    keep_special: bool = True  # extraction sees the special tokens
-
-    @property
-    def options(self) -> DecodingOptions:
-        """As decoding options."""
-        return DecodingOptions(
-            length=self.length,
-            block=self.block or "full",
-            eos=self.eos,
-            temperature=self.temperature,
-            top_p=self.top_p,
-        )
-
-
-@dataclass(frozen=True)
 class TaskPrompt:
     """The input of a model: chat messages or a plain text, then the prefill."""
 
     messages: tuple[dict[str, str], ...]
     text: str
     prefill: str  # the answer begins with this
-    decoding: PresetDecoding
-
-    def record(self) -> dict[str, Any]:
-        """For JSON."""
-        return asdict(self)
+    stop: tuple[str, ...]  # the answer ends before the first of these
 
 
 @dataclass(frozen=True)
@@ -63,17 +35,20 @@ class Preset:
         turns: the chat, last the user's question; without any, `text` is a plain prompt.
         shot: the turns of a solved example, put before `turns` for each of an example's shots.
         exact: whether its wording is its source's to the letter.
+        decoding: how to decode where the user does not say it.
+        stop: the answer ends before the first of these texts.
     """
 
     name: str
     source: str
     exact: Exact
-    decoding: PresetDecoding
+    decoding: DecodingOptions
     turns: tuple[Turn, ...] = ()
     text: str = ""
     prefill: str = ""
     shot: tuple[Turn, ...] = ()
     shots: int = 0
+    stop: tuple[str, ...] = ()
     version: int = 1
 
     def prompt(self, example: Example) -> TaskPrompt:
@@ -91,11 +66,13 @@ class Preset:
         turns += [(role, filled(template, example.slots)) for role, template in self.turns]
         messages = tuple({"role": role, "content": content} for role, content in turns)
         prefill = filled(self.prefill, example.slots)
-        return TaskPrompt(messages, filled(self.text, example.slots), prefill, self.decoding)
+        return TaskPrompt(messages, filled(self.text, example.slots), prefill, self.stop)
 
     def record(self) -> dict[str, Any]:
         """For JSON."""
-        return asdict(self)
+        decoding = self.decoding.given()
+        del decoding["rule"]  # a preset leaves it to the user
+        return {**asdict(self), "decoding": decoding}
 
 
 def filled(template: str, slots: Slots) -> str:

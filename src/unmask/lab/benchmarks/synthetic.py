@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
+from unmask.decoding.options import DecodingOptions
 from unmask.lab.benchmarks import lists, puzzles
 from unmask.lab.benchmarks.base import Benchmark
 from unmask.lab.benchmarks.example import Example
-from unmask.lab.benchmarks.preset import Preset, PresetDecoding, table
+from unmask.lab.benchmarks.preset import Preset, table
 from unmask.lab.grading.response import Response
 from unmask.lab.grading.scorer import Ruling, Scorer
 from unmask.lab.grading.tools import Tools
@@ -22,7 +23,7 @@ PRESETS = table(
         name="own",
         source="unmask, after the idea of ParallelBench (arXiv 2510.04767)",
         exact="own",
-        decoding=PresetDecoding(length=64, block=None),
+        decoding=DecodingOptions(length=64, block="full"),
         turns=(("user", "{{request}}"),),
         shot=(("user", "{{request}}"), ("assistant", "{{answer}}")),
         shots=1,

@@ -14,10 +14,7 @@ from unmask.lab.report.rule_parts import parts_of, rule_of, versioned
 from unmask.lab.stats import LEVEL, Paired, holm, star_rule
 from unmask.lab.summary import Comparison, Summary, why_not
 
-EOS_POLICIES = {
-    "suppress": "EOS suppressed",
-    "last": "EOS last",
-}  # that a baseline is repeated with
+BASELINE_EOS = ("suppress", "last")  # the EOS policies that a baseline is repeated with
 
 LAM_0 = "the same rule at lam 0"
 BEST = "the best rule"
@@ -275,7 +272,7 @@ def _other_policies(
     candidates = []
     for second in everything:
         trial, parts = second.trial, rule_of(second)
-        if parts.lam or trial.block is not None or trial.eos not in EOS_POLICIES:
+        if parts.lam or trial.block is not None or trial.eos not in BASELINE_EOS:
             continue
         setting, exam = place_of(second)
         first = index.get(((replace(setting, eos="keep"), exam), parts.rule, trial.parts))

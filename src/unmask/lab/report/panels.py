@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from unmask.decoding.options import OPTIONS
+from unmask.decoding.options import EOS_WORDS, OPTIONS
 from unmask.lab.paper import TASKS
 from unmask.lab.report.rule_parts import FAMILIES, RuleParts, parts_of, rule_of, sortable
 from unmask.lab.summary import Summary
@@ -15,7 +15,6 @@ from unmask.lab.sweep.trial import Trial
 from unmask.rules.registry import show
 
 USUAL = {"eb": "0.1", "threshold": "0.9", "top": "1", "klass": "0.9"}  # the paper's knobs
-POLICIES = {"keep": "EOS kept", "suppress": "EOS suppressed", "last": "EOS last"}
 
 
 @dataclass(frozen=True)
@@ -67,7 +66,7 @@ class TrialSetting:
             if any(getattr(each, field.name) != getattr(self, field.name) for each in settings)
         }
         said = {
-            "eos": (self.eos != "keep", POLICIES.get(self.eos, f"EOS {self.eos}")),
+            "eos": (self.eos != "keep", EOS_WORDS[self.eos]),
             "cache": (self.cache != "none", f"{self.cache} cache" if self.cache != "none" else ""),
             "dtype": (False, self.dtype),
             "steps": (self.steps is not None, f"{self.steps or 'no limit of'} steps"),

@@ -6,12 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
+from unmask.decoding.options import EOS_WORDS
 from unmask.lab.paper import Published
 from unmask.lab.report.about import whose
 from unmask.lab.report.averages import Average, average_columns, average_of, in_tables
 from unmask.lab.report.blocks import Block, Column, Notes, ReportTable, Section, TableCell, Text
 from unmask.lab.report.findings import Findings, ReportedModel
-from unmask.lab.report.pairs import EOS_POLICIES, LAM_0, NO_RIVAL, TrialPair
+from unmask.lab.report.pairs import BASELINE_EOS, LAM_0, NO_RIVAL, TrialPair
 from unmask.lab.report.panels import Exam, TrialPanel, panels
 from unmask.lab.report.paper_columns import SIZES, readings, why_not_the_papers
 from unmask.lab.report.rule_parts import RuleParts, rule_of
@@ -71,7 +72,7 @@ def _section(
     blocks: list[Block] = [Text(_about_paper(findings, model, group))]
     policies: dict[str, list[Summary]] = {}
     if setting.block is None and setting.eos == "keep":
-        for eos in EOS_POLICIES:
+        for eos in BASELINE_EOS:
             wanted = replace(setting, eos=eos)
             policies[eos] = [each for p in every if p.setting == wanted for each in p.summaries]
         missing = [MISSING[eos] for eos, trials in policies.items() if not trials]
@@ -137,7 +138,7 @@ def _lines(
                 and not rule_of(each).lam
             }
             if entries:
-                remark = f"{EOS_POLICIES[eos]}, compared with EOS kept"
+                remark = f"{EOS_WORDS[eos]}, compared with EOS kept"
                 others.append(RuleLine(line.rule, remark, entries, _average(findings, entries)))
     return kept + others
 

@@ -81,7 +81,7 @@ def _untried(settings: Sequence[Setting], data: Path | None) -> Iterator[Cost]:
     for setting in settings:
         preset = preset_of(setting, "dream" if "dream" in setting.model.lower() else "")
         spec = ModelSpec(0, 2, name=setting.model)
-        resolved = resolve(setting.options, spec, preset.decoding.options)
+        resolved = resolve(setting.options, spec, preset.decoding)
         trial = trial_of(setting, preset, resolved, weights=setting.model)
         count = min(counts[setting.task], setting.limit or counts[setting.task])
         yield Cost(trial, count, *forwards_of(trial), None)

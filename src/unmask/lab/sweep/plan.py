@@ -58,7 +58,7 @@ class Work:
     def asks(self) -> list[AskedExample]:
         """Every example with a fingerprint of its text."""
         return [
-            AskedExample(name, sha_of([text, *self.preset.decoding.stop]))
+            AskedExample(name, sha_of([text, *self.preset.stop]))
             for name, text in self.texts.items()
         ]
 
@@ -144,7 +144,7 @@ def work_of(setting: Setting, session: Session, examples: list[Example], timing:
         raise LabError("a timed setting needs the conditions of its run; see timing_of")
     bench, preset = benchmark(setting.task), preset_of(setting, _family(session))
     _check_length(setting.options, session, preset)
-    resolved = session.resolve(setting.options, defaults=preset.decoding.options)
+    resolved = session.resolve(setting.options, defaults=preset.decoding)
     trial = trial_of(
         setting, preset, resolved, session.weights, session.dtype, timing if setting.timed else ""
     )

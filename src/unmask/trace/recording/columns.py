@@ -66,6 +66,7 @@ class Columns:
         for place in range(likeliest.shape[-1]):
             tokens[f"alternative_{place}"] = likeliest[kept, place].numpy()
             floats[f"log_p_{place}"] = log_p[kept, place].numpy().astype(np.float16)
+        floats["log_p_0"] = _settled(floats["log_p_0"], floats["log_confidence"])
         same = _repeated({**tokens, **floats, **ranks})
         wide = "u32" if stack.view.masked.shape[-1] > 2**16 else "u16"
         names, blocks = [], []
@@ -134,8 +135,7 @@ def _repeated(columns: Mapping[str, Array]) -> dict[str, str]:
     same: dict[str, str] = {}
     for name, others in _SAME.items():
         if name in known:
-            same_as = _alike if name == "log_p_0" else _identical
-            other = next((o for o in others if same_as(known[name], known[o])), None)
+            other = next((o for o in others if _identical(known[name], known[o])), None)
             if other is not None:
                 same[name] = other
     return same
@@ -145,6 +145,12 @@ def _identical(first: Array, second: Array) -> bool:
     return first.tobytes() == second.tobytes()
 
 
-def _alike(first: Array, second: Array) -> bool:
-    """Equal up to rounding, for a number that is computed in two ways."""
-    return bool((np.abs(first - second) <= 1e-6 + 1e-3 * np.abs(second)).all())
+def _settled(log_p: Array, log_confidence: Array) -> Array:
+    """The likeliest token's log p, as the rule saw it where the two differ by rounding alone: [N].
+
+    Each cell is settled by itself, so a trace does not depend on how many steps were buffered.
+    """
+    with np.errstate(invalid="ignore"):
+        gap = np.abs(log_p - log_confidence)  # NaN where both are infinite
+    alike = gap <= 1e-6 + 1e-3 * np.abs(log_p)
+    return np.where(alike, log_confidence, log_p)

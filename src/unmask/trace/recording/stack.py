@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from unmask.decoding.results import Step
+from unmask.rules.memory import PartMemory
 from unmask.rules.rule import Decision
 from unmask.rules.view import Progress, Scores, View
 
@@ -34,14 +35,15 @@ class Stack:
     decision: Decision
 
     @classmethod
-    def of(cls, glimpses: Sequence[Glimpse]) -> Stack:
-        """Stack the views and decisions of the steps.
+    def of(cls, glimpses: Sequence[Glimpse], memory: Sequence[PartMemory]) -> Stack:
+        """Stack the views and decisions of the steps; `memory` is what the rule remembers.
 
         Rules treat rows independently, so a rule decides all K steps of this view at once.
         """
         steps = [glimpse.step for glimpse in glimpses]
         shapes = {(step.view.masked.shape, step.view.progress.known.shape) for step in steps}
-        pile = _Pile([glimpse.row for glimpse in glimpses], len(shapes) == 1)
+        starts = {each.name: each.start for each in memory}
+        pile = _Pile([glimpse.row for glimpse in glimpses], len(shapes) == 1, starts)
         return cls(
             glimpses,
             pile([step.forward for step in steps]).tolist(),
@@ -61,15 +63,16 @@ class _Pile:
 
     rows: list[int]
     equal: bool  # all steps have the same shapes
+    starts: Mapping[str, float | bool]  # what a memory holds beyond a window, by its name
 
-    def __call__(self, tensors: list[Tensor]) -> Tensor:
-        """Stack row `rows[k]` of the k-th tensor, [B, ...]: [K, ...]."""
+    def __call__(self, tensors: list[Tensor], beyond: float | bool = 0) -> Tensor:
+        """Stack row `rows[k]` of the k-th tensor, [B, ...]: [K, ...], padded with `beyond`."""
         if self.equal and tensors[0].shape[0] == 1:
             return torch.cat(tensors)
         rows = [tensor[row] for tensor, row in zip(tensors, self.rows, strict=True)]
         if self.equal or rows[0].ndim == 0:
             return torch.stack(rows)
-        return pad_sequence(rows, batch_first=True)
+        return pad_sequence(rows, batch_first=True, padding_value=beyond)
 
     def view(self, views: list[View]) -> View:
         first = views[0]
@@ -79,7 +82,10 @@ class _Pile:
             for name, value in vars(first.progress).items()
             if value is not None
         }
-        memory = {name: self([view.memory[name] for view in views]) for name in first.memory}
+        memory = {
+            name: self([view.memory[name] for view in views], self.starts[name])
+            for name in first.memory
+        }
         return replace(first, progress=Progress(**progress), memory=memory, **fields)
 
     def decision(self, made: list[Decision]) -> Decision:

@@ -92,7 +92,8 @@ class Tracer:
         if not self._waiting:
             return
         glimpses, self._waiting = self._waiting, []
-        settings, cells, stack = self.request.settings, Cells.of(glimpses), Stack.of(glimpses)
+        settings, cells = self.request.settings, Cells.of(glimpses)
+        stack = Stack.of(glimpses, settings.rule.memory)
         columns = Columns.of(settings.rule, stack, cells, self._before)
         self._before = cells.last_step()
         fills = settings.eos in ("stop", "block", "fill") or settings.rule.rewrites

@@ -1,0 +1,108 @@
+"""Draws docs/img/two-canvases.svg: two rules fill the same canvas, one forward pass after another.
+
+python tools/moving_picture.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+
+import unmask
+
+PICTURE = Path(__file__).parents[1] / "docs" / "img" / "two-canvases.svg"
+PROMPT = "Sam has 11 stamps. He doubles that. Then he gets 5. Next he finds 2. How many now?"
+RIGHT = "#### 29"
+RULES = ("confidence | eb(0.1)", "confidence | swd(1) | eb(0.1)")
+LENGTH = 24
+
+COLUMNS, WIDE, HIGH, GAP = 6, 66, 32, 6  # of the cells
+PANEL = COLUMNS * (WIDE + GAP) - GAP
+SECONDS, REST = 0.5, 4.0  # of a forward pass, and of the last picture
+SIZE = (2 * PANEL + 76, 288)
+
+
+@dataclass(frozen=True)
+class Panel:
+    """A run of one rule: the words of its answer, and the forward pass that wrote each."""
+
+    rule: str
+    words: list[str]
+    steps: list[int]
+    forwards: int
+    right: bool
+
+    @classmethod
+    def of(cls, session: unmask.Session, rule: str) -> Panel:
+        """Decode the prompt by a rule."""
+        answer = session.generate(PROMPT, rule=rule, length=LENGTH, block="full", eos="keep")
+        assert session.tokenizer is not None
+        words = [session.tokenizer.decode([token]).strip() for token in answer.ids]
+        words += ["end"] + [""] * (LENGTH - len(words) - 1)
+        steps, right = answer.commit_steps[-LENGTH:], answer.text.endswith(RIGHT)
+        return cls(rule, words, steps, answer.nfe, right)
+
+
+def picture(panels: list[Panel]) -> Iterator[str]:
+    """The lines of the SVG."""
+    last = max(panel.forwards for panel in panels)
+    whole = last * SECONDS + REST
+    width, height = SIZE
+    yield (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" '
+        f'height="{height}" role="img" font-family="ui-monospace, Menlo, Consolas, monospace" '
+        'font-size="14">'
+    )
+    yield f"<title>{escape(PROMPT)} Two rules fill the canvas.</title>"
+    yield f'<rect width="{width}" height="{height}" rx="10" fill="#f7f8fa"/>'
+    yield (
+        f'<text x="{width / 2}" y="34" text-anchor="middle" fill="#1f2430" '
+        f'font-size="15">{escape(PROMPT)}</text>'
+    )
+    for number, panel in enumerate(panels):
+        yield f'<g transform="translate({24 + number * (PANEL + 28)} 62)">'
+        yield from _panel(panel, whole)
+        yield "</g>"
+    yield "</svg>"
+
+
+def _panel(panel: Panel, whole: float) -> Iterator[str]:
+    yield f'<text y="10" fill="#1f2430" font-weight="600">{escape(panel.rule)}</text>'
+    for place, (word, step) in enumerate(zip(panel.words, panel.steps, strict=True)):
+        x, y = place % COLUMNS * (WIDE + GAP), 24 + place // COLUMNS * (HIGH + GAP)
+        yield f'<rect x="{x}" y="{y}" width="{WIDE}" height="{HIGH}" rx="5" fill="#d9dde5"/>'
+        yield '<g opacity="0">'
+        yield _appears((step + 1) * SECONDS, whole)
+        yield (
+            f'<rect x="{x}" y="{y}" width="{WIDE}" height="{HIGH}" rx="5" fill="#ffffff" '
+            f'stroke="{"#b9c0cc" if word else "#e4e7ec"}"/>'
+        )
+        yield (
+            f'<text x="{x + WIDE / 2}" y="{y + 21}" text-anchor="middle" '
+            f'fill="#1f2430">{escape(word)}</text></g>'
+        )
+    colour, verdict = ("#157347", "right") if panel.right else ("#b02a37", "wrong")
+    y = 24 + -(-len(panel.words) // COLUMNS) * (HIGH + GAP) + 20
+    yield '<g opacity="0">'
+    yield _appears(panel.forwards * SECONDS, whole)
+    yield (
+        f'<text y="{y}" fill="{colour}" font-weight="600">{verdict}, after {panel.forwards} '
+        "forward passes</text></g>"
+    )
+
+
+def _appears(after: float, whole: float) -> str:
+    """An animation that shows its group from a time on, again and again."""
+    share = f"{after / whole:.4f}"
+    return (
+        f'<animate attributeName="opacity" values="0;1;1" keyTimes="0;{share};1" '
+        f'calcMode="discrete" dur="{whole:g}s" repeatCount="indefinite"/>'
+    )
+
+
+if __name__ == "__main__":
+    session = unmask.Session()
+    PICTURE.write_text("\n".join(picture([Panel.of(session, rule) for rule in RULES])) + "\n")
+    print(PICTURE)  # noqa: T201
