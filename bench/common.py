@@ -86,13 +86,14 @@ class PeakMemory:
     def __enter__(self) -> PeakMemory:
         ctypes.CDLL(None).malloc_trim(0)
         Path("/proc/self/clear_refs").write_text("5")
-        self.before = _status("VmRSS")
+        self.before = status("VmRSS")
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.extra = _status("VmHWM") - self.before
+        self.extra = status("VmHWM") - self.before
 
 
-def _status(key: str) -> int:
+def status(key: str) -> int:
+    """A size of this process in bytes, such as VmHWM or RssAnon (Linux)."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return int(next(line for line in lines if line.startswith(key)).split()[1]) * 1024

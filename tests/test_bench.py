@@ -14,6 +14,7 @@ from bench import all as every
 from bench import (
     batching,
     decision,
+    forward,
     growth,
     history,
     models,
@@ -28,7 +29,7 @@ from bench.common import LLADA_MASK, Shape, llada_shaped
 from bench.measure import Bench, Column, by_turns, least, main, ratio, side_by_side, table
 from tests.paths import ROOT
 
-BENCHES = (decision, models, swd, batching, startup, growth, history, profile)
+BENCHES = (decision, models, swd, batching, startup, growth, history, profile, forward)
 TINY = {
     decision: decision.Size((2,), (512,), ("float32",), rounds=1, memory=False),
     profile: profile.Size(1, (1,), rounds=1),
@@ -39,6 +40,7 @@ TINY = {
                   rounds=1),
     batching: batching.Size(requests=4, batches=(2,), mixes=("mixed",), rounds=1),
     startup: startup.Size(1, False, processes=("import torch", "unmask --help")),
+    forward: forward.Size(Shape(1, 64, 512), (20,), answer=32, block=16, rounds=1),
     growth: growth.Size(1, 64, prompt=4, lengths=(8, 16), blocks=(None, 4), forwards=2, rounds=1),
 }  # fmt: skip
 

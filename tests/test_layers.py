@@ -17,7 +17,7 @@ PACKAGE = ROOT / "src" / "unmask"
 # in this list.
 LAYERS = (
     ("errors",),
-    ("models.denoiser", "models.words", "models.template_args"),
+    ("models.denoiser", "models.words", "models.template_args", "models.recommended"),
     ("rules",),
     ("kernels",),
     ("decoding",),
@@ -28,7 +28,7 @@ LAYERS = (
     ("text",),
     ("studies", "conformance"),
     ("lab",),
-    ("server", "integrations"),
+    ("server", "integrations", "doctor"),
     ("cli", "__main__", ""),
 )
 # Packages that belong to a host: only its integration imports them, and the modules that wrap a
@@ -52,7 +52,8 @@ HOSTS = {
 # Public functions whose parameters are their options, and signatures that a host fixes.
 WIDE = {
     "decoding.api.decode", "decoding.api.decode_many", "decoding.api.infill",
-    "lab.compare.compare", "models.load.load", "models.transformers_model.wrap",
+    "lab.compare.compare", "models.load.load", "models.load.load_described",
+    "models.transformers_model.wrap",
     "integrations.diffusers.scheduler.__init__", "integrations.diffusers.scheduler.step",
     "integrations.diffusers.scheduler.check_block_should_continue",
     "kernels.cuda._reduce_part",

@@ -53,7 +53,7 @@ def test_of_a_named_checkpoint_block_and_end_tokens_are_written(export, tmp_path
     code, lines, _, text = export("--model", folder, "--eos", "stop", "--steps", 3, "--seed", 4)
     assert code == 0
     assert text.splitlines()[1:] == [
-        'rule: "confidence | swd(5) | eb(0.1)"',
+        'rule: "confidence | threshold(0.85)"',  # recommended for SDAR
         'eos: "stop"',
         "steps: 3",
         "seed: 4",
@@ -66,7 +66,9 @@ def test_of_a_named_checkpoint_block_and_end_tokens_are_written(export, tmp_path
 
 
 def test_the_usual_block_is_left_to_sglang(export, tmp_path):
-    assert "block_size" not in export("--model", make_sdar(tmp_path / "tiny", **BIG))[3]
+    text = export("--model", make_sdar(tmp_path / "tiny", **BIG))[3]
+    assert "block_size" not in text
+    assert 'eos: "block"' in text
 
 
 @pytest.mark.parametrize(

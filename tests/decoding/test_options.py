@@ -2,20 +2,24 @@
 
 import argparse
 import pickle
+from dataclasses import replace
 
 import pytest
 
 from unmask.cli import parser
 from unmask.decoding.options import CACHES, DTYPES, EOS_POLICIES, OPTIONS, SAMPLING, DecodingOptions
+from unmask.decoding.request import Settings
 from unmask.decoding.resolve import resolve
 from unmask.errors import RequestError, UnknownName
 from unmask.lab.sweep.grid import KEYS
 from unmask.models.caches import POLICIES
 from unmask.models.denoiser import ModelSpec
+from unmask.models.recommended import Recommendation
 from unmask.rules.rule import Rule
 
 SPEC = ModelSpec(mask_id=1, vocab_size=8, eos_id=0)
 CAUSAL = ModelSpec(mask_id=1, vocab_size=8, eos_id=0, block=4)
+ADVISED = replace(SPEC, recommended=Recommendation("margin | top(2)", "a paper", 16, "last"))
 # A value of each option, as text and as read.
 EXAMPLES = {
     "rule": ("confidence | top(1)", "confidence | top(1)"),
@@ -37,6 +41,7 @@ EXAMPLES = {
     "sub_block": ("2", 2),
     "template_args": ("enable_thinking=false,n=2", '{"enable_thinking": false, "n": 2}'),
     "longest": ("99", 99),
+    "quantize": ("int8", "int8"),
 }
 
 
@@ -120,7 +125,13 @@ def test_options_with_a_parsed_rule_can_be_pickled():
         (DecodingOptions("swd-block32", block=8), SPEC, False, 8),
         (DecodingOptions("swd-block32"), CAUSAL, False, 4),  # the model's
         (DecodingOptions(block=8), CAUSAL, False, 8),
-        (DecodingOptions(), SPEC, False, None),
+        (DecodingOptions("swd"), SPEC, False, None),
+        (DecodingOptions(), SPEC, False, 32),  # that of the rule for a model that nobody knows
+        (DecodingOptions(), ADVISED, False, 16),
+        (DecodingOptions(length=16), ADVISED, False, None),
+        (DecodingOptions(), ADVISED, True, None),
+        (DecodingOptions(block="full"), ADVISED, False, None),
+        (DecodingOptions(), replace(ADVISED, block=4), False, 4),
     ],
 )
 def test_the_block_is_what_was_asked_else_the_models_else_the_recipes(options, spec, infill, block):
@@ -129,9 +140,45 @@ def test_the_block_is_what_was_asked_else_the_models_else_the_recipes(options, s
 
 def test_defaults_fill_in_what_was_left_open_and_nothing_else():
     usual = DecodingOptions(length=64, block=16, eos="last", temperature=0.5, top_p=0.9)
-    resolved = resolve(DecodingOptions(temperature=0.0, top_p=1.0), SPEC, usual)
+    resolved = resolve(DecodingOptions("swd", temperature=0.0, top_p=1.0), SPEC, usual)
     assert (resolved.length, resolved.block, resolved.settings.eos) == (64, 16, "last")
     assert (resolved.settings.sampling.temperature, resolved.settings.sampling.top_p) == (0.0, 1.0)
+
+
+def test_without_a_rule_the_recommended_one_decodes_with_what_belongs_to_it():
+    preset = DecodingOptions(length=64, block=8, eos="suppress")
+    for defaults in (DecodingOptions(length=64), preset):
+        resolved = resolve(DecodingOptions(), ADVISED, defaults)
+        assert resolved.recommended == ADVISED.recommended
+        assert resolved.settings == Settings(Rule.parse("margin | top(2)"), 16, "last")
+    asked = resolve(DecodingOptions(eos="stop", block=4), ADVISED)
+    assert (asked.settings.eos, asked.block) == ("stop", 4)
+    assert resolve(DecodingOptions(" recommended "), ADVISED).recommended is not None
+
+
+def test_a_rule_that_was_asked_for_takes_nothing_from_the_recommended_one():
+    resolved = resolve(DecodingOptions("confidence | top(1)"), ADVISED)
+    assert resolved.recommended is None
+    assert resolved.settings == Settings(Rule.parse("confidence | top(1)"), None, "keep")
+
+
+def test_a_model_without_an_end_token_gets_no_eos_policy():
+    endless = ModelSpec(mask_id=1, vocab_size=8, recommended=ADVISED.recommended)
+    assert resolve(DecodingOptions(), endless).settings.eos == "keep"
+
+
+def test_a_recommended_part_of_a_block_holds_where_it_divides_the_block():
+    advice = Recommendation("margin | top(2)", "a card", eos="stop", sub_block=2)
+    spec = replace(CAUSAL, recommended=advice)
+    assert resolve(DecodingOptions(), spec).sub_block == 2
+    assert resolve(DecodingOptions(sub_block=1), spec).sub_block == 1
+    assert resolve(DecodingOptions(block=3), spec).sub_block is None
+    assert resolve(DecodingOptions("swd"), spec).sub_block is None
+
+
+def test_masks_inside_a_text_get_the_recommended_rule_alone():
+    settings = resolve(DecodingOptions(), ADVISED, infill=True).settings
+    assert settings == Settings(Rule.parse("margin | top(2)"), None, "keep")
 
 
 def test_a_recipes_block_and_length_come_before_the_presets():
@@ -159,7 +206,7 @@ def test_a_loaded_block_causal_model_keeps_its_blocks():
 def test_a_record_of_resolved_options_names_each_of_them_once():
     options = DecodingOptions("swd-block32", length=64, steps=20, history=8, seed=3)
     record = resolve(options, SPEC).record()
-    loading = {"cache", "guidance", "dtype", "mask_id", "family", "template_args"}
+    loading = {"cache", "guidance", "dtype", "quantize", "mask_id", "family", "template_args"}
     assert set(record) == set(OPTIONS) - loading - {"longest", "sub_block"}
     assert resolve(DecodingOptions(sub_block=2), CAUSAL).record()["sub_block"] == 2
     assert (record["length"], record["block"], record["steps"]) == (64, 32, 20)

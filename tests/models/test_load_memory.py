@@ -123,3 +123,26 @@ def test_loading_takes_the_weights_one_file_and_little_more(large, dtype):
     assert actual == f"torch.{dtype or 'bfloat16'}"
     assert taken >= 0.9 * weights  # otherwise nothing was measured
     assert taken <= weights + shard + 100 * MEGABYTE
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc")
+@pytest.mark.parametrize(("kind", "share"), [("int8", 0.6), ("int4", 0.35)])
+def test_quantising_takes_the_small_weights_and_one_file(large, kind, share):
+    folder, weights, shard = large
+    code = """
+        import json, sys
+        import torch
+        from unmask import load
+
+        def memory(field):
+            values = open("/proc/self/status").read().split(field)[1].split()
+            return int(values[0]) * 1024
+
+        torch.set_num_threads(1)
+        before = memory("VmRSS:")
+        model = load(sys.argv[1], quantize=sys.argv[2]).model
+        print(json.dumps([memory("VmHWM:") - before, memory("RssAnon:")]))
+    """
+    peak, kept = run(code, folder, kind)
+    assert peak <= share * weights + shard + 200 * MEGABYTE
+    assert kept <= share * weights + 200 * MEGABYTE  # torch itself takes half of that

@@ -1,10 +1,13 @@
 """A loaded model as a denoiser: padding, and batches in half precision."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
 import unmask
 from tests.paths import ROOT
+from unmask.models.denoiser import Canvas
 
 GOLDEN = ROOT / "tests" / "golden" / "models"
 PROMPTS = [[5, 6, 7], [9, 10, 11, 12, 13, 14, 15], [20] * 12, [30, 31]]
@@ -70,3 +73,22 @@ def test_a_large_batch_of_a_small_model_is_taken_in_parts_of_like_length(name, m
 def test_a_model_that_fits_no_cache_is_never_taken_in_parts(monkeypatch):
     monkeypatch.setattr("unmask.models.pretrained.CACHED_BYTES", 1000)
     assert not unmask.load(GOLDEN / "llada-tiny").model._in_cache
+
+
+@pytest.mark.parametrize("name", ["llada-tiny", "dream-tiny", "sdar-tiny", "llada2-tiny"])
+@pytest.mark.parametrize("exact", [False, True])
+def test_the_last_layer_computes_only_what_the_loop_reads(name, exact):
+    model = unmask.load(ROOT / "tests/golden/models" / name, dtype="float32", exact=exact).model
+    lengths, start = torch.tensor([48, 40]), torch.tensor([24, 20])
+    tokens = torch.arange(96).view(2, 48) % 40 + 5
+    there = torch.arange(48) < lengths[:, None]
+    masked = there & (torch.arange(48) >= start[:, None])
+    stop = start + 8
+    canvas = Canvas(tokens, lengths, masked, ~masked, start, stop, (0, 1))
+    rows, places = torch.tensor([0, 0, 1, 1]), torch.tensor([24, 31, 20, 27])
+    whole, cut = model.trunk(canvas), model.trunk(replace(canvas, from_start=True))
+    torch.testing.assert_close(
+        model.head(cut, rows, places), model.head(whole, rows, places), rtol=0, atol=0
+    )
+    assert cut.states[:, :10].isnan().all()  # nobody can read it unnoticed
+    assert not whole.states.isnan().any()

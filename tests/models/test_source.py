@@ -14,8 +14,17 @@ def test_a_source_from_json_loads_the_same_model(tmp_path):
     folder = make(tmp_path, "sdar")
     source = ModelSource(str(folder), dtype="bfloat16", mask_id=7, block=8, cache="block")
     kept = json.loads(json.dumps(asdict(source)))
-    names = ["path", "device", "dtype", "mask_id", "block", "cache", "guidance", "family"]
-    assert list(kept) == names
+    assert list(kept) == [
+        "path",
+        "device",
+        "dtype",
+        "mask_id",
+        "block",
+        "cache",
+        "guidance",
+        "family",
+        "quantize",
+    ]
     model = ModelSource(**kept).load()
     assert isinstance(model, Cached)
     assert (model.spec.mask_id, model.spec.block) == (7, 8)

@@ -65,7 +65,7 @@ def comes_to(page, text):
 
 def test_two_rules_race_and_the_page_shows_what_the_server_says(tab, running):
     page = tab(running)
-    assert page.input_value("#rule-a") == "confidence | eb(0.1)"
+    assert page.input_value("#rule-a") == "entropy | threshold(-0.1)"
     assert page.input_value("#rule-b") == "confidence | swd(5) | eb(0.1)"
     race(page)
     costs = []

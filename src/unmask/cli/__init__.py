@@ -18,8 +18,7 @@ from unmask.errors import UnmaskError, did_you_mean
 COMMANDS = (
     "demo", "run", "replay", "explain", "figure", "page", "serve", "eval", "compare", "arena",
     "dissect", "sweep", "report", "tune", "lm-eval", "score", "export", "tasks", "models",
-    "rules", "theory",
-    "conformance",
+    "rules", "theory", "conformance", "doctor",
 )  # fmt: skip
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from unmask.cli.lab_options import add_running, add_task, options_of, progress
-from unmask.cli.options import PRESET, add_import, add_options, positive, read_options
-from unmask.decoding.options import OPTIONS
+from unmask.cli.options import PRESET, add_import, add_options, given_options, positive
+from unmask.decoding.options import OPTIONS, DecodingOptions
 
 if TYPE_CHECKING:
     from unmask.lab.dissect.findings import Dissection
@@ -38,7 +38,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     )  # fmt: skip
     option("--output", type=Path, metavar="FOLDER", help="write a page, Markdown, JSON and a plot")
     option("--json", type=Path, metavar="FILE", help="write all figures to this file")
-    add_options(command.add_argument_group("decoding"), OPTIONS, PRESET)
+    add_options(command.add_argument_group("decoding"), OPTIONS, {**PRESET, "rule": "swd"})
     add_import(command)
     running = command.add_argument_group("running")
     add_running(running)
@@ -57,7 +57,8 @@ def run(arguments: argparse.Namespace) -> int:
     from unmask.lab.sweep.run import run as run_all
 
     options, names = options_of(arguments), (arguments.model, arguments.task)
-    whole = Setting(*names, read_options(arguments), arguments.preset, arguments.limit)
+    decoding = DecodingOptions.read({"rule": "swd"} | given_options(arguments))
+    whole = Setting(*names, decoding, arguments.preset, arguments.limit)
     curve = [] if arguments.curve is None else arguments.curve.split(",")
     plan = plan_dissection(whole, options.data, arguments.modulator, curve)
     if arguments.dry_run:

@@ -172,10 +172,13 @@ def _described(path: str, mask_id: int | None, family: str | None) -> dict[str, 
         "tokenizer": type(tokenizer.engine.model).__name__,
         "tokenizer_size": tokenizer.size,
         "chat_template": tokenizer.template is not None,
+        "recommended": vars(spec.recommended),
     }
 
 
 def _described_as_text(record: dict[str, Any]) -> Iterator[str]:
+    from unmask.models.recommended import Recommendation
+
     files, memory, origin = record["files"], record["memory"], _ORIGINS[record["mask_from"]]
     stops = zip(record["stop_ids"], record["stop_tokens"], strict=True)
     rows = {
@@ -194,6 +197,7 @@ def _described_as_text(record: dict[str, Any]) -> Iterator[str]:
         + ", ".join(f"{number} {token}" for number, token in stops),
         "tokenizer": f"{record['tokenizer']}, "
         + ("with a chat template" if record["chat_template"] else "no chat template"),
+        "rule": Recommendation(**record["recommended"]).words,
     }
     if record["experts"] is None:
         del rows["experts"]

@@ -12,7 +12,7 @@ from typing import Any
 from unmask.decoding.options import OPTIONS, DecodingOptions, Option
 from unmask.errors import RequestError
 
-MODEL = ("dtype", "mask_id", "cache", "guidance")
+MODEL = ("dtype", "quantize", "mask_id", "cache", "guidance")
 DECODING = tuple(name for name in OPTIONS if name not in MODEL)
 MOST_SHOWN = 8  # words that the usage line lists
 PRESET = {
@@ -35,7 +35,11 @@ def add_options(
     for name in names:
         option = OPTIONS[name]
         default = (defaults or {}).get(name, option.default)
-        words = f" ({', '.join(option.words)})" if several and name in ("cache", "dtype") else ""
+        words = (
+            f" ({', '.join(option.words)})"
+            if several and name in ("cache", "dtype", "quantize")
+            else ""
+        )
         help_text = f"{option.help}{words} (default: {default})"
         flag = f"--{name.replace('_', '-')}"
         if several and name == "rule":

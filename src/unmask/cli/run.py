@@ -152,6 +152,12 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def say_rule(command: str, session: Session) -> None:
+    """Say on stderr which rule decodes and why, if none was asked for."""
+    if session.recommended is not None:
+        print(f"unmask {command}: rule {session.recommended.words}", file=sys.stderr, flush=True)
+
+
 def resume(arguments: argparse.Namespace) -> str:
     """The end of the line that an interrupt prints: how to continue."""
     if arguments.output is None:
@@ -206,6 +212,7 @@ def _one(session: Session, form: PromptFormat, text: str, arguments: argparse.Na
     if arguments.watch:
         watch = Watch(session, request, sys.stdout, has_colour(), speed)
     with _traced(session, [request], arguments) as traces:
+        say_rule("run", session)
         see, keep = together(watch, traces), traces is not None
         _, answer = next(session.decode([request], on_step=see, keep_logits=keep))
     if arguments.json:
@@ -271,6 +278,7 @@ def _many(session: Session, form: PromptFormat, arguments: argparse.Namespace) -
         if not todo:
             return
         with _traced(session, todo, arguments, missing) as traces:
+            say_rule("run", session)
             keep, size = traces is not None, arguments.batch_size
             for key, answer in session.decode(todo, None, size, traces, keep):
                 line = lines[missing[key]]

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from unmask.cli.options import import_all, read_options, refuse
-from unmask.cli.run import add_control, add_decoding, add_model
+from unmask.cli.run import add_control, add_decoding, add_model, say_rule
 from unmask.embedded import NAME
 from unmask.errors import RequestError
 
@@ -110,6 +110,7 @@ def _run_here(arguments: argparse.Namespace, key: str | None) -> int:
 
     served = served_model(arguments)
     with listen(arguments.host, arguments.port) as bound:
+        say_rule("serve", served.session)
         service, app = _service(served, arguments, key)
         service.engine.alarm = Alarm(arguments.step_timeout + 5)
         host, port = bound.getsockname()[:2]

@@ -29,7 +29,7 @@ def decode(
     *,
     length: int | Literal["auto"] = 256,
     block: int | None = None,
-    eos: Eos = "keep",
+    eos: Eos | None = None,
     sampling: Sampling | None = None,
     steps: int | None = None,
     history: int | None = None,
@@ -41,11 +41,13 @@ def decode(
     Args:
         model: the denoiser; see `unmask.models`.
         prompt: token ids without masks; `infill` takes a canvas with masks anywhere.
-        rule: a Rule, its notation, or the name of a recipe.
+        rule: a Rule, its notation, or the name of a recipe (default: the rule that is recommended
+            for the model, with its block and EOS policy).
         length: number of tokens to write; "auto" lets the canvas grow until its end is sure.
         block: positions per block, decoded left to right. None takes the model's own block, else
             the recipe's, else the full window.
-        eos: what the end token does: keep, suppress, last, stop, block or fill; see `Settings`.
+        eos: what the end token does: keep, suppress, last, stop, block or fill; see `Settings`
+            (default: keep, or what belongs to the recommended rule).
         sampling: temperature, top-p and top-k; greedy by default.
         steps: finish within this many forward passes.
         history: keep this many tokens of the last forward's distributions instead of all.
@@ -64,7 +66,7 @@ def infill(
     rule: Rule | str = DEFAULT_RULE,
     *,
     block: int | None = None,
-    eos: Eos = "keep",
+    eos: Eos | None = None,
     sampling: Sampling | None = None,
     steps: int | None = None,
     history: int | None = None,
@@ -83,7 +85,7 @@ def decode_many(
     *,
     length: int | Literal["auto"] = 256,
     block: int | None = None,
-    eos: Eos = "keep",
+    eos: Eos | None = None,
     sampling: Sampling | None = None,
     steps: int | None = None,
     history: int | None = None,

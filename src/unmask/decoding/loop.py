@@ -152,4 +152,5 @@ def _canvas(groups: list[Rows]) -> Canvas:
         stop=torch.cat([s.stop for s in states]),
         keys=tuple(member.identity for rows in groups for member in rows.members),
         shadow=any(rows.needs.shadow for rows in groups),
+        from_start=True,
     )

@@ -15,8 +15,9 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from unmask.errors import RequestError, UnknownName, did_you_mean, shown
+from unmask.models.recommended import GENERAL, RECOMMENDED
 from unmask.models.template_args import ALLOWED, parse_template_args, spelled_template_args
-from unmask.models.words import CACHES, DTYPES, FAMILY_NAMES
+from unmask.models.words import CACHES, DTYPES, FAMILY_NAMES, QUANTIZED
 from unmask.rules.recipes import DEFAULT_RULE, RECIPES
 
 if TYPE_CHECKING:
@@ -113,8 +114,8 @@ class DecodingOptions:
 
     rule: Rule | str = _option(
         "text",
-        "rule or recipe; 'unmask rules' lists them",
-        "swd",
+        "rule or recipe; 'unmask rules' lists them, 'unmask models PATH' shows the recommended one",
+        "recommended, the one for this model",
         value=DEFAULT_RULE,
         metavar="RULE",
     )
@@ -129,7 +130,7 @@ class DecodingOptions:
         "whole",
         "positions per block, decoded left to right, or full for one window; for a block-causal "
         "model, also the width of its attention",
-        "the model's, else the recipe's, else full",
+        "the model's, else the recipe's, else full; with the recommended rule, what belongs to it",
         least=1,
         words=("full",),
     )
@@ -137,7 +138,7 @@ class DecodingOptions:
         "word",
         "how to treat end tokens; keep: as other tokens, suppress: never write them, last: commit "
         "them last, stop, block and fill: end the answer early",
-        "keep",
+        "keep; with the recommended rule, what belongs to it",
         words=EOS_POLICIES,
         metavar="POLICY",
     )
@@ -174,6 +175,13 @@ class DecodingOptions:
     )
     dtype: str | None = _option(
         "word", "number format of the weights", "as stored", words=DTYPES, metavar="NAME"
+    )
+    quantize: str | None = _option(
+        "word",
+        "keep the weights of the layers in 8 or 4 bits, to need less memory",
+        "off",
+        words=QUANTIZED,
+        metavar="NAME",
     )
     mask_id: int | None = _option(
         "whole",
@@ -246,10 +254,17 @@ class DecodingOptions:
 
     @cached_property
     def parsed_rule(self) -> Rule:
-        """The rule itself."""
+        """The rule itself; of `recommended`, the one for a model of which nothing is known."""
         from unmask.rules.rule import Rule
 
-        return Rule.parse(self.rule) if isinstance(self.rule, str) else self.rule
+        if not isinstance(self.rule, str):
+            return self.rule
+        return Rule.parse(GENERAL.rule if self.asks_for_the_recommended else self.rule)
+
+    @property
+    def asks_for_the_recommended(self) -> bool:
+        """Whether the rule is the one that is recommended for the model."""
+        return isinstance(self.rule, str) and self.rule.strip() == RECOMMENDED
 
     @property
     def template_words(self) -> dict[str, Any]:
@@ -267,4 +282,4 @@ class DecodingOptions:
 
 OPTIONS: dict[str, Option] = {f.name: f.metadata["option"] for f in fields(DecodingOptions)}
 SAMPLING = ("temperature", "top_p", "top_k", "tempered")
-LOADING = ("dtype", "mask_id", "family")  # what a model is loaded with
+LOADING = ("dtype", "quantize", "mask_id", "family")  # what a model is loaded with

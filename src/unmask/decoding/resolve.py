@@ -5,6 +5,7 @@ An open value is filled in, in this order:
 1. what the user asked for;
 2. the block of a block-causal model, since it attends in it;
 3. the block and the length of the recipe, if the rule is the name of one and it has them;
+   the rule, block and EOS policy that are recommended for the model, if no rule was asked for;
 4. the preset's, if a task is decoded;
 5. 256 tokens, the full window, and the defaults of `Sampling`.
 
@@ -22,6 +23,7 @@ from unmask.decoding.request import Settings
 from unmask.decoding.sampling import Sampling
 from unmask.errors import RequestError
 from unmask.models.denoiser import ModelSpec
+from unmask.models.recommended import GENERAL, Recommendation
 from unmask.rules.spelling import for_file
 
 USUAL = DecodingOptions(length=256)
@@ -36,6 +38,7 @@ class Resolved:
     length: int  # tokens to write, unless masks are filled
     spec: ModelSpec  # of the model; a block-causal one with the block that was asked for
     seed: int
+    recommended: Recommendation | None = None  # that the rule comes from, if none was asked for
 
     @property
     def block(self) -> int | None:
@@ -81,6 +84,12 @@ def resolve(
         infill: masks are filled wherever they stand, so there is no length.
         loaded: the model is in memory, so that the block it attends in is fixed.
     """
+    recommended = None
+    if options.asks_for_the_recommended:
+        recommended = spec.recommended or GENERAL
+        options = replace(options, rule=recommended.rule)
+        if not infill:
+            defaults = _belonging(recommended, spec, defaults)
     growth = _growth(options, defaults)
     asked = options.length or options.defaults.length or defaults.length or 0
     length = growth.most if growth else int(asked)
@@ -91,7 +100,8 @@ def resolve(
                 f"{spec.name} attends in blocks of {spec.block}, so it decodes in them, not in "
                 f"blocks of {block}; load it with another block to change both"
             )
-        spec, block = replace(spec, block=block), options.sub_block
+        usual = defaults.sub_block if block and not block % (defaults.sub_block or 1) else None
+        spec, block = replace(spec, block=block), options.sub_block or usual
     elif options.sub_block is not None:
         raise RequestError(
             f"sub_block is for models that attend in blocks, and {spec.name} does not; give block"
@@ -109,7 +119,16 @@ def resolve(
         history=options.history,
         growth=growth,
     )
-    return Resolved(settings, length, spec, options.seed or 0)
+    return Resolved(settings, length, spec, options.seed or 0, recommended)
+
+
+def _belonging(
+    recommended: Recommendation, spec: ModelSpec, defaults: DecodingOptions
+) -> DecodingOptions:
+    """The defaults with the block, its parts and the EOS policy of a recommended rule."""
+    eos = recommended.eos if spec.eos_id is not None else "keep"
+    more = {"sub_block": recommended.sub_block} if spec.block is not None else {}
+    return defaults.changed({"block": recommended.block or "full", "eos": eos, **more})
 
 
 def _growth(options: DecodingOptions, usual: DecodingOptions) -> Growth | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import cache
@@ -19,6 +20,7 @@ MODULES = {"torch": "reference", "native": "native", "compile": "compiled", "tri
 FASTEST = {"cpu": "native", "cuda": "triton"}  # `auto` tries these before plain PyTorch
 
 _chosen = [AUTO]  # set by `use`
+_broken: dict[str, str] = {}  # kernels that failed or disagreed, and how
 
 
 class Kernel(Protocol):
@@ -66,26 +68,55 @@ def reduce_rows(rows: ReduceInput) -> Stats:
         raise ValueError(
             f"rows of {width} tokens cannot be compared with rows of {rows.past.shape[-1]}"
         )
-    return _module(_serving(rows)).reduce_rows(rows)
+    name = _serving(rows)
+    if name == "torch" or _chosen[0] != AUTO:
+        return kernel(name).reduce_rows(rows)
+    try:
+        return kernel(name).reduce_rows(rows)
+    except Exception as error:  # such as a compiler's; plain PyTorch does the same work
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        _give_up(name, f"it fails: {reason}")
+        return kernel("torch").reduce_rows(rows)
+
+
+def is_broken(name: str) -> bool:
+    """Whether a kernel is there but fails or gives wrong results."""
+    missing(name)
+    return name in _broken
 
 
 @cache
 def missing(name: str) -> str | None:
     """Why a kernel cannot be used here; it is loaded and compared with plain PyTorch once."""
     try:
-        device = _module(name).prepare()
-    except Unavailable as reason:
-        return str(reason)
-    return None if device is None else disagreement(_module(name).reduce_rows, device)
+        device = kernel(name).prepare()
+    except Unavailable as error:
+        return str(error)
+    reason = None if device is None else disagreement(kernel(name).reduce_rows, device)
+    if reason is not None:
+        _give_up(name, reason)
+    return reason
+
+
+def _give_up(name: str, reason: str) -> None:
+    """Use plain PyTorch from now on, and say so once."""
+    _broken[name] = reason
+    warnings.warn(
+        f"the kernel {name!r} is not used: {reason}; plain PyTorch does its work, slower; "
+        "see 'unmask doctor'",
+        RuntimeWarning,
+        stacklevel=3,
+    )
 
 
 def _serving(rows: ReduceInput) -> str:
     name = FASTEST.get(rows.now.device.type, "torch") if _chosen[0] == AUTO else _chosen[0]
-    ready = missing(name) is None and _module(name).serves(rows)
+    ready = missing(name) is None and name not in _broken and kernel(name).serves(rows)
     return name if ready else "torch"
 
 
-def _module(name: str) -> Kernel:
+def kernel(name: str) -> Kernel:
+    """The module of a kernel; raises `Unavailable` if it needs what is not installed."""
     try:
         return cast(Kernel, import_module(f"unmask.kernels.{MODULES[name]}"))
     except ModuleNotFoundError as error:

@@ -17,10 +17,12 @@ DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 TOLERANCE = 1e-5
 
 
-def disagreement(kernel: ReduceRows, device: torch.device) -> str | None:
-    """What a kernel gets wrong, or None."""
+def disagreement(
+    kernel: ReduceRows, device: torch.device, vocabulary: int = VOCABULARY
+) -> str | None:
+    """What a kernel gets wrong with rows of so many tokens, or None."""
     for dtype in DTYPES:
-        for rows in _examples(dtype, device):
+        for rows in _examples(dtype, device, vocabulary):
             try:
                 stats, expected = vars(kernel(rows)), vars(reference.reduce_rows(rows))
             except Exception as error:  # any failure makes the kernel unusable
@@ -37,9 +39,9 @@ def _close(column: Tensor, expected: Tensor) -> bool:
     )
 
 
-def _examples(dtype: torch.dtype, device: torch.device) -> Iterator[ReduceInput]:
+def _examples(dtype: torch.dtype, device: torch.device, vocabulary: int) -> Iterator[ReduceInput]:
     """Rows with ties, suppressed tokens, broken numbers, and every kind of history."""
-    places = torch.arange(6 * VOCABULARY, dtype=torch.float64).reshape(6, VOCABULARY)
+    places = torch.arange(6 * vocabulary, dtype=torch.float64).reshape(6, vocabulary)
     now, past = 5 * (places * 1.7).sin(), 5 * (places * 1.7 + 0.3).sin()
     now[0, [3, 40]] = 6.0  # a tie
     now[1, 7:] = past[1, 9:] = -math.inf  # the past allows two tokens more

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from unmask.errors import ModelError
 from unmask.models.family import Target, TensorSource
+from unmask.models.quantized import QuantizedLinear
 
 INDEX, SINGLE = "model.safetensors.index.json", "model.safetensors"
 KEPT_IN_FLOAT32 = "mlp.bias"  # of a router, which decides by small differences
@@ -87,8 +88,9 @@ class Checkpoint:
         """Load every parameter of a module on the meta device, one file at a time.
 
         A tensor that keeps its dtype on the CPU stays mapped to its file. Others are copied one
-        at a time, so memory holds the weights and one more tensor. A `spare` tensor may be in the
-        files; it is not read.
+        at a time, so memory holds the weights and one more tensor. If some are quantised, each as
+        soon as it is read, the others are copied too: one that stays mapped would keep all of its
+        file in memory. A `spare` tensor may be in the files; it is not read.
         """
         jobs: dict[Path, list[tuple[Target, TensorSource, str]]] = defaultdict(list)
         for target, source in plan:
@@ -96,13 +98,23 @@ class Checkpoint:
             jobs[self.files[stored]].append((target, source, stored))
         self._check_all_used({stored for work in jobs.values() for *_, stored in work} | spare)
         shapes = {name: p.shape for name, p in module.named_parameters()}
+        quantized = {
+            f"{name}.weight": part
+            for name, part in module.named_modules()
+            if isinstance(part, QuantizedLinear)
+        }
         for file in sorted(jobs):
             with open_file(file) as tensors:
                 for target, source, stored in jobs[file]:
                     value = self._read(tensors, file, stored, source, target, shapes[target.name])
                     kept = target.name.endswith(KEPT_IN_FLOAT32)
                     wanted = torch.float32 if kept else dtype
-                    _place(module, target, value, wanted, device_of[target.name], shapes)
+                    device = device_of[target.name]
+                    if target.name in quantized:
+                        quantized[target.name].quantize(value.to(device))
+                        continue
+                    value = value.to(wanted, copy=True) if quantized else value
+                    _place(module, target, value, wanted, device, shapes)
 
     def _read(
         self,

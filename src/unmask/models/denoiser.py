@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
 from unmask.errors import ModelError, shown
+from unmask.models.recommended import Recommendation
 
 MOST_BLOCK = 1 << 12  # positions; a canvas is filled up to whole blocks, and attention is square
 
@@ -31,6 +32,7 @@ class ModelSpec:
     lead: bool = False  # the first token of a block is written alone, from the block before it
     shadows: bool = False  # whether a forward can look at positions without their own tokens
     newline_id: int | None = None  # the token of a line break, if it is a token of its own
+    recommended: Recommendation | None = field(default=None, compare=False)  # None: not known
 
     def __post_init__(self) -> None:
         if self.eos_id is not None and not self.stop_ids:
@@ -67,6 +69,8 @@ class Canvas:
     # Asks for `Hidden.shadow`: masks that stand for the window's positions a second time. Such a
     # mask attends to all positions but its own, and no position attends to it.
     shadow: bool = False
+    # Promises that no output for a token before `start` is read, so that the last layer skips them.
+    from_start: bool = False
 
 
 @dataclass(frozen=True)

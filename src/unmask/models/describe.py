@@ -18,6 +18,8 @@ from unmask.models.config import Config
 from unmask.models.denoiser import ModelSpec
 from unmask.models.families import family_of, in_blocks, is_ambiguous
 from unmask.models.family import Family
+from unmask.models.quantized import refuse_quantized
+from unmask.models.recommended import recommendation
 from unmask.models.tokenizer import Tokenizer
 
 MOST_EXPERTS = 1 << 16
@@ -72,6 +74,7 @@ def describe(
     """Read the config and the tokenizer of a folder; raises the errors that `load` raises."""
     config = Config(read_json(folder / "config.json"), str(folder / "config.json"))
     family_of(config, family, masked=True)  # an unknown class is said before a broken tokenizer
+    refuse_quantized(config, folder)
     tokenizer = Tokenizer.load(folder)
     chosen = _family(folder, config, tokenizer, mask_id, family)
     if family is None and block is not None:
@@ -97,6 +100,7 @@ def describe(
     ends = _ends(folder, config, chosen, tokenizer)
     name = embedded.NAME if folder == embedded.FOLDER else folder.resolve().name
     width, newline = block or arch.block, tokenizer.newline_id
+    known = embedded.NAME if name == embedded.NAME else chosen.name
     spec = ModelSpec(
         mask,
         arch.vocab_size,
@@ -108,6 +112,7 @@ def describe(
         lead=arch.shift and width is not None,
         shadows=width is None and not arch.shift,
         newline_id=newline if newline is None or newline < arch.vocab_size else None,
+        recommended=recommendation(known, base="base" in _released_name(folder).lower()),
     )
     return Description(folder, config, chosen, arch, tokenizer, spec, mask_from)
 

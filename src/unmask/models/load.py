@@ -16,6 +16,7 @@ from unmask.models.checkpoint import Checkpoint
 from unmask.models.describe import Description, describe
 from unmask.models.family import Family, Network
 from unmask.models.pretrained import Pretrained
+from unmask.models.quantized import quantize_layers
 from unmask.models.tokenizer import Tokenizer
 from unmask.models.words import DTYPES
 
@@ -40,6 +41,7 @@ def load(
     *,
     device: str | torch.device | None = None,
     dtype: str | torch.dtype | None = None,
+    quantize: str | None = None,
     mask_id: int | None = None,
     family: str | None = None,
     block: int | None = None,
@@ -56,6 +58,8 @@ def load(
             model inside the package).
         device: the device of the weights (default: cuda if there is one, else cpu).
         dtype: float32, bfloat16 or float16 (default: as stored; embedded model: float32).
+        quantize: keep the weights of the layers in 8 or 4 bits: int8 or int4. Each is quantised as
+            soon as it is read. Embedding, head and norms stay in `dtype`.
         mask_id: the mask token, if the config and the tokenizer name a wrong one or none.
         family: the family, where config.json does not tell: `open-dcoder` for a causal class that
             fills masks, `a2d-qwen3-bd3lm` or `a2d-qwen3` for attention in blocks or everywhere.
@@ -70,7 +74,13 @@ def load(
     """
     description = describe(find_folder(source, revision, token), mask_id, block, family)
     return load_described(
-        description, device=device, dtype=dtype, exact=exact, compile=compile, device_map=device_map
+        description,
+        device=device,
+        dtype=dtype,
+        quantize=quantize,
+        exact=exact,
+        compile=compile,
+        device_map=device_map,
     )
 
 
@@ -79,6 +89,7 @@ def load_described(
     *,
     device: str | torch.device | None = None,
     dtype: str | torch.dtype | None = None,
+    quantize: str | None = None,
     exact: bool | None = None,
     compile: bool = False,
     device_map: str | dict[str, Any] | None = None,
@@ -90,6 +101,11 @@ def load_described(
     folder, family, arch = description.folder, description.family, description.arch
     with torch.device("meta"):
         module = family.network(arch)
+        if quantize is not None:
+            if compile or device_map is not None:
+                other = "compile" if compile else "device_map"
+                raise ModelError(f"quantize and {other} do not work together; give one of them")
+            quantize_layers(module, arch, quantize)
     places = _places(module, usable_device(device), device_map)
     checkpoint, plan = Checkpoint(folder), list(family.tensors(arch))
     stored = checkpoint.stored_dtype(plan[0][1].name)  # the embedding's; files may mix several

@@ -7,14 +7,17 @@ from functools import cached_property, partial
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from unmask.models.architecture import Architecture
 from unmask.models.denoiser import Canvas, Hidden, ModelSpec, cells, read_at, ship
 from unmask.models.family import Network
 from unmask.models.function import by_length
+from unmask.models.quantized import QuantizedLinear
 from unmask.models.transformer import block_causal
 
 CACHED_BYTES = 8 << 20  # size of weights that fit into a processor's cache
+LEAST_PLACES = 16  # a product of fewer rows may be rounded in another way
 CACHED_PLACES = 512  # tokens whose states fit beside them
 
 
@@ -48,7 +51,9 @@ class Pretrained:
     @property
     def parameters(self) -> int:
         """The number of parameters."""
-        return sum(parameter.numel() for parameter in self.module.parameters())
+        small = (part for part in self.module.modules() if isinstance(part, QuantizedLinear))
+        quantized = sum(linear.in_features * linear.out_features for linear in small)
+        return quantized + sum(parameter.numel() for parameter in self.module.parameters())
 
     def trunk(self, canvas: Canvas) -> Hidden:
         """One forward; in a block-causal model it stops after the last block that is read."""
@@ -60,7 +65,8 @@ class Pretrained:
         elif self._in_cache and len(seen) * int(seen.max()) > CACHED_PLACES:
             states = self._in_parts(canvas, seen, offset)
         else:
-            states = self._padded(canvas.tokens[:, : int(seen.max())], canvas.lengths, offset)
+            tokens, first = canvas.tokens[:, : int(seen.max())], self._first(canvas)
+            states = self._padded(tokens, canvas.lengths, offset, first)
         if self.spec.block is None:
             return Hidden(states)
         place = torch.arange(canvas.tokens.shape[-1])
@@ -112,11 +118,24 @@ class Pretrained:
         small = self.parameters * self.dtype.itemsize <= CACHED_BYTES
         return small and self.device.type == "cpu"
 
-    def _padded(self, tokens: Tensor, lengths: Tensor, offset: Tensor) -> Tensor:
-        """Hidden states of all rows in one forward: [b, l] -> [b, l, D]."""
-        mask = self.attention_mask(lengths, tokens.shape[-1], offset)
-        hidden: Tensor = self.module(ship(tokens, self.device), mask=mask)
-        return hidden
+    def _first(self, canvas: Canvas, rows: Tensor | None = None) -> int:
+        """The first position that one of the rows is read at; of all rows if None."""
+        if not canvas.from_start or "forward" in vars(
+            self.module
+        ):  # compiled, for each number anew
+            return 0
+        start = canvas.start if rows is None else canvas.start[rows]
+        return int(read_at(start.min(), self.arch.shift))
+
+    def _padded(self, tokens: Tensor, lengths: Tensor, offset: Tensor, first: int) -> Tensor:
+        """Hidden states of all rows in one forward: [b, l] -> [b, l, D]; NaN before `first`."""
+        width = tokens.shape[-1]
+        mask, first = self.attention_mask(lengths, width, offset), min(first, width - LEAST_PLACES)
+        if first <= 0:
+            hidden: Tensor = self.module(ship(tokens, self.device), mask=mask)
+            return hidden
+        hidden = self.module(ship(tokens, self.device), mask=mask, first=first)
+        return pad(hidden, (0, 0, first, 0), value=torch.nan)
 
     def _in_parts(self, canvas: Canvas, seen: Tensor, offset: Tensor) -> Tensor:
         """Hidden states of all rows in several forwards, the longest rows first."""
@@ -127,7 +146,8 @@ class Pretrained:
             count = max(1, CACHED_PLACES // width)
             rows, order = order[:count], order[count:]
             tokens, lengths = canvas.tokens[rows, :width], canvas.lengths[rows]
-            states[rows, :width] = self._padded(tokens, lengths, offset[rows])
+            first = self._first(canvas, rows)
+            states[rows, :width] = self._padded(tokens, lengths, offset[rows], first)
         return states
 
     def _unpadded(self, canvas: Canvas, seen: Tensor, offset: Tensor) -> Tensor:
@@ -135,16 +155,17 @@ class Pretrained:
         parts = []
         for value in sorted(set(offset.tolist())):
             rows = (offset == value).nonzero()[:, 0]
-            call = partial(self._without_padding, offset=torch.tensor([value]))
+            first = self._first(canvas, rows)
+            call = partial(self._without_padding, offset=torch.tensor([value]), first=first)
             parts.append((rows, by_length(canvas.tokens[rows], seen[rows], call)))
         if len(parts) == 1:
             return parts[0][1]
         order = torch.cat([rows for rows, _ in parts]).argsort()
         return torch.cat([states for _, states in parts])[ship(order, self.device)]
 
-    def _without_padding(self, tokens: Tensor, offset: Tensor) -> Tensor:
+    def _without_padding(self, tokens: Tensor, offset: Tensor, first: int) -> Tensor:
         """Hidden states of rows without padding: [b, l] -> [b, l, D]."""
-        return self._padded(tokens, torch.tensor([tokens.shape[-1]]), offset)
+        return self._padded(tokens, torch.tensor([tokens.shape[-1]]), offset, first)
 
     def head(self, hidden: Hidden, rows: Tensor, positions: Tensor) -> Tensor:
         """Logits of the requested cells; a shifted model predicts token i at position i - 1."""

@@ -23,6 +23,7 @@ class ModelSource:
     cache: str = "none"
     guidance: float | None = None
     family: str | None = None  # None: as the config and the folder's name say
+    quantize: str | None = None  # bits of the layers' weights; None: as `dtype`
 
     def describe(self) -> Description:
         """Find the folder and read its config and tokenizer."""
@@ -35,7 +36,10 @@ class ModelSource:
         and `family`.
         """
         loaded = load_described(
-            description or self.describe(), device=self.device, dtype=self.dtype
+            description or self.describe(),
+            device=self.device,
+            dtype=self.dtype,
+            quantize=self.quantize,
         )
         model: Denoiser = loaded.model
         if self.cache != "none":

@@ -1,4 +1,4 @@
-"""Names of dtypes, caches and families; nothing is imported here, so that `--help` stays fast."""
+"""Names of dtypes, quantisations, caches and families; `--help` stays fast: nothing is imported."""
 
 DTYPES = ("float32", "bfloat16", "float16")
 FAMILY_NAMES = (
@@ -6,3 +6,4 @@ FAMILY_NAMES = (
     "a2d-qwen2", "a2d-qwen2-bd3lm", "open-dcoder", "fast-dllm-v2", "modernbert-chat", "diffugpt",
 )  # fmt: skip
 CACHES = ("none", "prefix", "dual", "delayed", "block")
+QUANTIZED = ("int8", "int4")

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-DEFAULT_RULE = "swd"
+from unmask.models.recommended import RECOMMENDED
+
+DEFAULT_RULE = RECOMMENDED
 
 
 @dataclass(frozen=True)

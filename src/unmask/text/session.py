@@ -19,7 +19,7 @@ from unmask import embedded
 from unmask.decoding.loop import longest_first
 from unmask.decoding.options import LOADING, DecodingOptions
 from unmask.decoding.request import Request
-from unmask.decoding.resolve import MORE, USUAL, Resolved, resolve
+from unmask.decoding.resolve import USUAL, Resolved, resolve
 from unmask.decoding.results import Step
 from unmask.errors import RequestError
 from unmask.kernels import backend
@@ -28,6 +28,7 @@ from unmask.models.denoiser import Denoiser
 from unmask.models.describe import Description, describe
 from unmask.models.fingerprint import fingerprint, sha_of
 from unmask.models.load import default_dtype, find_folder, load_described, usable_device
+from unmask.models.recommended import Recommendation
 from unmask.models.source import ModelSource
 from unmask.models.tokenizer import Message
 from unmask.models.wrappers.guided import Guided, check_scale
@@ -37,6 +38,7 @@ from unmask.text.answers import Answer, decode_requests
 from unmask.text.clock import Seconds, timed_steps
 from unmask.text.doubts import doubts, too_long
 from unmask.text.in_memory import in_memory
+from unmask.text.lengths import sized
 from unmask.text.prompts import Prompt, PromptFormat, RenderedPrompt
 from unmask.text.settled import RowCanvas, TextReader
 from unmask.trace.recording.files import KeptBytes, Traces
@@ -90,7 +92,7 @@ class Session:
             checkpoint = describe(
                 find_folder(self.name), self.options.mask_id, family=self.options.family
             )
-            self.spec = resolve(_sized(self.options, checkpoint), checkpoint.spec).spec
+            self.spec = resolve(sized(self.options, checkpoint), checkpoint.spec).spec
             self.checkpoint = replace(checkpoint, spec=self.spec)
             self.tokenizer, self.context = checkpoint.tokenizer, checkpoint.context
         else:
@@ -255,8 +257,13 @@ class Session:
         """Settings and length for this model; `defaults` are those of a task's preset."""
         options = options or self.options
         if defaults is None:
-            options, defaults = _sized(options, self.checkpoint), USUAL
+            options, defaults = sized(options, self.checkpoint), USUAL
         return resolve(options, self.spec, defaults, infill=infill, loaded=True)
+
+    @property
+    def recommended(self) -> Recommendation | None:
+        """The rule that the model's makers or measurements recommend; None if one was asked for."""
+        return self.resolve().recommended
 
     def request(self, prompt: Prompt, options: DecodingOptions | None = None) -> Request:
         """The canvas of a prompt, checked; warns of what the model was not made for."""
@@ -288,7 +295,10 @@ class Session:
     def _base(self) -> Any:
         if self.checkpoint is None:
             return self._in_memory
-        return load_described(self.checkpoint, device=self.device, dtype=self.options.dtype).model
+        options = self.options
+        return load_described(
+            self.checkpoint, device=self.device, dtype=options.dtype, quantize=options.quantize
+        ).model
 
     def load_on(self, device: str | torch.device) -> None:
         """Load the model there when it is next needed; free it if it is elsewhere now."""
@@ -327,6 +337,7 @@ class Session:
             options.cache or "none",
             options.guidance,
             self.checkpoint.unsaid_family if self.checkpoint else None,
+            options.quantize,
         )
 
     @cached_property
@@ -366,27 +377,9 @@ class Session:
             "system": form.system,
             "infill": form.infill,
         }
-        for name in ("family", "template_args"):  # no key where there is none
+        for name in ("quantize", "family", "template_args"):  # no key where there is none
             if (value := getattr(options, name)) is not None:
                 record[name] = value
         if parts := sources_of(rule):
             record["parts"] = parts
         return {**record, "sha": sha_of({**record, "rule": for_key(str(rule))})}
-
-
-def _sized(options: DecodingOptions, checkpoint: Description | None) -> DecodingOptions:
-    """The same options with lengths that suit the checkpoint where they are left open.
-
-    The embedded model writes fewer tokens than others, and a growing canvas takes at most half the
-    context of a checkpoint.
-    """
-    if checkpoint is None:
-        return options
-    inside = checkpoint.folder == embedded.FOLDER
-    if "auto" in (options.length, options.length or options.defaults.length):
-        usual = MORE * (embedded.LENGTH if inside else 256)
-        half = (checkpoint.context or 2 * usual) // 2  # the other half is for the prompt
-        return replace(options, longest=options.longest or min(usual, half))
-    if inside and options.length is None:
-        return replace(options, length=embedded.LENGTH)
-    return options

@@ -38,6 +38,9 @@ def options_for(options: DecodingOptions, checkpoint: Description | None) -> dic
     values = {**options.given(), "rule": str(options.parsed_rule)}
     if checkpoint is not None:
         served, spec = served_as(checkpoint), checkpoint.spec
+        if options.asks_for_the_recommended and spec.recommended is not None:
+            values["rule"] = spec.recommended.rule
+            values.setdefault("eos", spec.recommended.eos)
         if spec.block != served.block:
             values["block_size"] = spec.block
         if values.get("eos", "keep") != "keep" and spec.eos_id is not None:

@@ -58,9 +58,11 @@ class Sweep:
 def spelled_out(text: str) -> list[str]:
     """All rules of a text with braces; swd(0) changes nothing, so it is left out.
 
-    A recipe that has a block or a length of its own stays a name, which `resolve` knows.
+    `recommended`, and a recipe that has a block or a length of its own, stay names, which
+    `resolve` knows.
     """
-    if DecodingOptions(rule=text).defaults != DecodingOptions():
+    options = DecodingOptions(rule=text)
+    if options.asks_for_the_recommended or options.defaults != DecodingOptions():
         return [text.strip()]
     rules = []
     for rule in Rule.expand(text):

@@ -181,6 +181,7 @@ def trial_of(
         cache=options.cache or "none",
         guidance=options.guidance,
         dtype=dtype,
+        quantize=options.quantize,
         mask_id=options.mask_id,
         family=options.family,
         template_args=options.template_args,

@@ -37,7 +37,7 @@ HEADS = {
     "seconds": "s model+rule",  # of an example
 }
 LEAST = 20  # columns for a rule; if fewer are left, rules stand on lines of their own
-VARIED = ("length", "preset", "version", "dtype", "cache", "steps", "temperature",
+VARIED = ("length", "preset", "version", "dtype", "quantize", "cache", "steps", "temperature",
           "top_p", "top_k", "seed", "history", "tempered", "guidance", "mask_id", "longest",
           "family", "sub_block", "template_args", "decoding", "timing")  # fmt: skip
 # columns that are aligned left, and the spaces behind them

@@ -12,6 +12,7 @@ const REDRAW = 60; // milliseconds between two updates of the view
 const PACE = 8; // steps a second, the same for both runs: they race in forwards, not in seconds
 const doubts = new Set(); // what the server warned of in this race
 let running = null; // an AbortController
+let usual = { block: "", recipes: {} }; // of the server
 
 dress(viewer, byId("help"), byId("theme"));
 
@@ -24,7 +25,8 @@ async function greet() {
     byId("model").textContent = `${model.id}, ${unmask.family}; up to ${unmask.max_length} tokens.`;
     byId("length").max = unmask.max_length;
     byId("length").placeholder = unmask.length ?? "";
-    if (!byId("block").value) byId("block").value = unmask.block ?? "";
+    usual = { block: String(unmask.block ?? ""), recipes: unmask.recipes };
+    if (!byId("block").value) byId("block").value = usual.block;
     byId("recipes").replaceChildren(
       ...Object.entries(unmask.recipes).map(([name, rule]) => element("option", { value: name }, rule)), // a name keeps its block
     );
@@ -32,7 +34,8 @@ async function greet() {
     byId("eos").replaceChildren(...unmask.eos_policies.map((name) => element("option", {}, name)));
     byId("eos").value = eos;
     if (!byId("rule-a").value) byId("rule-a").value = unmask.rule_without_swd ?? unmask.rule;
-    if (!byId("rule-b").value && unmask.rule_without_swd) byId("rule-b").value = unmask.rule;
+    const rival = unmask.rule_without_swd ? unmask.rule : unmask.recipes.swd;
+    if (!byId("rule-b").value) byId("rule-b").value = rival;
     if (!unmask.chat) choose("raw", "chat");
     if (!byId("prompt").value) byId("prompt").value = unmask.example ?? "";
     say("");
@@ -54,12 +57,15 @@ function say(...content) {
   byId("state").replaceChildren(...content);
 }
 
-// The request that the form describes, without its rule.
-function requestBody() {
+// The request that the form describes, without its rule. The server's own block is not sent for a
+// recipe, which may have another one, nor where masks are filled.
+function requestBody(rule) {
   const kind = document.querySelector("input[name=kind]:checked").value;
   const text = byId("prompt").value;
   const number = (id) => (byId(id).value === "" ? undefined : Number(byId(id).value));
-  const block = byId("block").value.trim();
+  const shown = byId("block").value.trim();
+  const own = shown === usual.block && (kind === "infill" || rule in usual.recipes);
+  const block = own ? "" : shown;
   return {
     ...(kind === "chat" ? { messages: [{ role: "user", content: text }] } : { prompt: text }),
     ...(kind === "infill" ? { infill: true } : { length: number("length") }),
@@ -84,7 +90,7 @@ async function race(event) {
   busy(true);
   const display = new Display(lanes);
   try {
-    await Promise.all(lanes.map((lane) => lane.run(requestBody(), display, own.signal)));
+    await Promise.all(lanes.map((lane) => lane.run(requestBody(lane.rule), display, own.signal)));
     if (running === own) say(...summary(lanes));
   } finally {
     display.finish();

@@ -132,7 +132,7 @@ class Tracer:
             "trace": FORMAT,
             "unmask": __version__,
             "model": {"name": spec.name, **model},
-            "spec": vars(spec),
+            "spec": {key: value for key, value in vars(spec).items() if key != "recommended"},
             "settings": {
                 "rule": for_file(settings.rule),
                 "block": settings.block,

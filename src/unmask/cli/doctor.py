@@ -1,0 +1,53 @@
+"""`unmask doctor`: examines the machine before a long run."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import textwrap
+
+from unmask.cli.options import add_options, read_options
+from unmask.decoding.options import LOADING
+from unmask.embedded import NAME
+
+WIDTH = 100
+
+
+def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register the command."""
+    command = subparsers.add_parser(
+        "doctor",
+        help="check the machine before a long run",
+        description="Checks versions, device, memory, sandbox, browser and extras; whether the "
+        "kernel that serves agrees with plain PyTorch; whether a batch of the model gives what its "
+        "rows give alone; the time of a forward; and what fits into the memory. What is slow or "
+        "missing says how to mend it. The exit code is 1 if something is at fault.",
+        epilog="examples: unmask doctor; unmask doctor --model FOLDER --quantize int8",
+    )
+    option = command.add_argument
+    model = "checkpoint folder or hub id (default: embedded, the model inside the package)"
+    option("--model", default=NAME, metavar="PATH", help=model)
+    option(
+        "--device", metavar="NAME", help="torch device (default: cuda if there is one, else cpu)"
+    )
+    add_options(command, LOADING)
+    option("--json", action="store_true", help="print JSON")
+    command.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print every finding; 1 if one is a fault."""
+    from unmask.doctor import examine
+    from unmask.text.session import Session
+
+    session = Session(arguments.model, options=read_options(arguments), device=arguments.device)
+    findings = []
+    for finding in examine(session):
+        findings.append(finding)
+        if not arguments.json:
+            mend = f" -> {finding.mend}" if finding.mend else ""
+            line = f"{finding.status:<8}{finding.name:<18}{finding.says}{mend}"
+            print(textwrap.fill(line, WIDTH, subsequent_indent=" " * 26), flush=True)
+    if arguments.json:
+        print(json.dumps([vars(finding) for finding in findings], indent=2))
+    return int(any(finding.status == "fault" for finding in findings))

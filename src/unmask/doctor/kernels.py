@@ -1,0 +1,40 @@
+"""The kernels: which one serves a device, and whether each agrees with plain PyTorch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+
+from unmask import kernels
+from unmask.doctor.finding import Finding
+from unmask.kernels.check import disagreement
+
+VOCABULARY = 126_464  # LLaDA's: a kernel may work on few tokens and fail on many
+MENDS = {
+    "native": "python -m unmask.kernels.build (needs a C++ compiler)",
+    "triton": "pip install triton",
+}
+
+
+def kernels_on(device: torch.device) -> Iterator[Finding]:
+    """The kernel that serves the device, and the one that should."""
+    serving, fastest = kernels.backend(str(device)), kernels.FASTEST.get(device.type, "torch")
+    if serving == fastest:
+        trouble = disagreement(kernels.kernel(serving).reduce_rows, device, VOCABULARY)
+        if trouble is None:
+            yield Finding("kernel", "ok", f"{serving} serves and agrees with plain PyTorch")
+            return
+        yield _fault(serving, f"{trouble} at {VOCABULARY} tokens")
+        return
+    reason = kernels.missing(fastest) or "it cannot read these tensors"
+    if kernels.is_broken(fastest):
+        yield _fault(fastest, reason)
+    else:
+        says = f"{serving} serves, since {fastest} is not usable: {reason}"
+        yield Finding("kernel", "slow", says, MENDS.get(fastest, ""))
+
+
+def _fault(name: str, reason: str) -> Finding:
+    says = f"{name} disagrees with plain PyTorch: {reason}"
+    return Finding("kernel", "fault", says, "report it, and set unmask.kernels.use('torch')")

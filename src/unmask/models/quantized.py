@@ -1,0 +1,152 @@
+"""Linear maps with weights in 8 or 4 bits; activations stay as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from unmask.errors import ModelError, UnknownName
+from unmask.models.architecture import Architecture
+from unmask.models.config import Config
+from unmask.models.layers import Linear
+from unmask.models.words import QUANTIZED
+
+GROUP = 32  # numbers of a row that share a scale in int4
+STRIP = 1 << 19  # weights that are widened at once on the CPU: 2 MB, which a cache holds
+LEAST_ROWS = 4  # fewer rows would be multiplied by another routine, which rounds differently
+
+
+class QuantizedLinear(Linear):
+    """x W^T + b with the weight as small whole numbers times scales.
+
+    The weight is widened a strip of rows at a time and multiplied as usual, so activations keep
+    their precision and a row's result does not depend on the other rows of a batch. `int8` has one
+    scale for every output; `int4` one for every 32 inputs of an output.
+    """
+
+    codes: Tensor  # int8: [N, K]; int4: [N, K / 2], column k below and k + K / 2 above
+    scale: Tensor  # int8: [N] float32; int4: [N, K / 32] bfloat16
+
+    def __init__(self, inputs: int, outputs: int, bias: bool, kind: str) -> None:
+        super().__init__(inputs, outputs, bias=bias)
+        self.kind = kind
+        self.register_buffer("codes", None)
+        self.register_buffer("scale", None)
+
+    def quantize(self, weight: Tensor) -> None:
+        """Keep a weight [N, K] in few bits; it replaces the parameter `weight`."""
+        make = _int8 if self.kind == "int8" else _int4
+        first = make(weight[:1].float())
+        self.codes, self.scale = (part.new_empty(len(weight), *part.shape[1:]) for part in first)
+        for strip in self._strips():
+            self.codes[strip], self.scale[strip] = make(weight[strip].float())
+        self.register_parameter("weight", None)
+
+    def forward(self, x: Tensor) -> Tensor:
+        flat = x.reshape(-1, self.in_features).to(_working_dtype(x))  # [M, K]
+        rows = len(flat)
+        if rows < LEAST_ROWS:
+            flat = torch.cat([flat, flat.new_zeros(LEAST_ROWS - rows, self.in_features)])
+        out = flat.new_empty(len(flat), self.out_features)
+        for strip in self._strips() if x.device.type == "cpu" else [slice(None)]:
+            torch.mm(flat, self.widened(strip, flat.dtype).t(), out=out[:, strip])
+        if self.kind == "int8":
+            out *= self.scale
+        if self.bias is not None:
+            out += self.bias
+        return out[:rows].to(x.dtype).view(*x.shape[:-1], self.out_features)
+
+    def _strips(self) -> Iterator[slice]:
+        """The rows of the weight in parts that fit into a processor's cache."""
+        height = max(1, STRIP // self.in_features)
+        for first in range(0, self.out_features, height):
+            yield slice(first, first + height)
+
+    def widened(self, strip: slice, dtype: torch.dtype) -> Tensor:
+        """Rows of the weight; of an int8 weight without its scales, which the output gets."""
+        codes = self.codes[strip]
+        if self.kind == "int8":
+            return codes.to(dtype)
+        wide = torch.empty(len(codes), 2, codes.shape[-1], dtype=dtype, device=codes.device)
+        wide[:, 0], wide[:, 1] = codes & 15, codes >> 4
+        groups = wide.view(len(codes), -1, GROUP).sub_(8).mul_(self.scale[strip, :, None])
+        return groups.view(len(codes), -1)
+
+
+def quantize_layers(module: nn.Module, arch: Architecture, kind: str) -> None:
+    """Replace the linear maps of all layers of an empty transformer; raises where it cannot.
+
+    The embedding, the head and the norms stay as they are.
+    """
+    if kind not in QUANTIZED:
+        raise UnknownName("quantisation", kind, QUANTIZED)
+    if arch.experts is not None:
+        raise ModelError(
+            f"quantize={kind!r} does not support mixtures of experts (LLaDA-MoE, LLaDA2); leave it "
+            "out, or spread the layers with device_map"
+        )
+    linears = [
+        (f"layers.{name}", child)
+        for name, child in module.get_submodule("layers").named_modules()
+        if isinstance(child, Linear)
+    ]
+    for name, linear in linears:
+        if kind == "int4" and linear.in_features % GROUP:
+            raise ModelError(
+                f"int4 needs rows of a multiple of {GROUP} numbers, and {name} has "
+                f"{linear.in_features}; use int8"
+            )
+        small = QuantizedLinear(
+            linear.in_features, linear.out_features, linear.bias is not None, kind
+        )
+        owner, _, leaf = name.rpartition(".")
+        setattr(module.get_submodule(owner), leaf, small)
+
+
+def refuse_quantized(config: Config, folder: Path) -> None:
+    """Raise if other software has already quantised the weights of a folder."""
+    entry = config.get("quantization_config") or config.get("compression_config")
+    if entry is None and not (folder / "quantize_config.json").is_file():
+        return
+    method = entry.get("quant_method") if isinstance(entry, dict) else None
+    raise ModelError(
+        f"{config.file}: the weights are already quantised ({method or 'gptq'}), in a format that "
+        "unmask does not read; take the original checkpoint, and load it with quantize int8 or int4"
+    )
+
+
+def _int8(weight: Tensor) -> tuple[Tensor, Tensor]:
+    """Codes in [-127, 127] and the scale of every row: the largest number becomes 127."""
+    scale = (weight.abs().amax(-1) / 127).clamp_min(torch.finfo(torch.float32).tiny)
+    return (weight / scale[:, None]).round_().to(torch.int8), scale
+
+
+def _int4(weight: Tensor) -> tuple[Tensor, Tensor]:
+    """Codes in [0, 15] with 8 for zero, two in a byte, and the scale of every group.
+
+    The number of the largest size becomes code 0, the only one that is 8 steps from zero.
+    """
+    groups = weight.view(len(weight), -1, GROUP)
+    extreme = groups.gather(-1, groups.abs().argmax(-1, keepdim=True))
+    scale = (extreme / -8).to(torch.bfloat16)
+    steps = groups / torch.where(scale == 0, 1.0, scale.float())
+    codes = (steps.round_() + 8).clamp_(0, 15).to(torch.uint8).view(len(weight), 2, -1)
+    return codes[:, 0] | codes[:, 1] << 4, scale[..., 0]
+
+
+def _working_dtype(x: Tensor) -> torch.dtype:
+    """The dtype to multiply in: that of the activations, where the device multiplies it fast."""
+    if x.device.type == "cpu" and not (x.dtype == torch.bfloat16 and fast_bfloat16()):
+        return torch.float64 if x.dtype == torch.float64 else torch.float32
+    return x.dtype
+
+
+@cache
+def fast_bfloat16() -> bool:
+    """Whether the processor multiplies bfloat16 itself; others do it slower than float32."""
+    abilities: dict[str, bool] = getattr(torch.cpu, "get_capabilities", dict)()
+    return bool(abilities.get("amx_bf16") or abilities.get("avx512_bf16"))

@@ -1,0 +1,157 @@
+"""The doctor finds planted faults, says how to mend what is missing, and fits on a page."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+import torch
+
+from unmask import Session, kernels, load
+from unmask.cli import main
+from unmask.doctor import kernels as kernel_checks
+from unmask.doctor import machine as machine_checks
+from unmask.doctor import model as model_checks
+from unmask.doctor.machine import EXTRAS, machine
+from unmask.doctor.model import fits, invariance, speed
+from unmask.kernels import native, reference
+from unmask.models.pretrained import Pretrained
+
+CPU = torch.device("cpu")
+
+
+def by_name(findings):
+    return {finding.name: finding for finding in findings}
+
+
+@pytest.fixture
+def fresh():
+    kernels.missing.cache_clear()
+    kernels._broken.clear()
+    yield
+    kernels.missing.cache_clear()
+    kernels._broken.clear()
+
+
+def test_a_whole_examination_is_a_page_and_says_ok(capsys, monkeypatch):
+    monkeypatch.setattr(kernel_checks, "VOCABULARY", 5000)
+    assert main(["doctor", "--device", "cpu"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) <= 40
+    assert max(map(len, lines)) <= 100
+
+
+def test_findings_as_json_have_names_and_states(capsys, monkeypatch):
+    monkeypatch.setattr(kernel_checks, "VOCABULARY", 5000)
+    assert main(["doctor", "--device", "cpu", "--quantize", "int8", "--json"]) == 0
+    findings = {each["name"]: each for each in json.loads(capsys.readouterr().out)}
+    assert {"versions", "device", "memory", "bubblewrap", "kernel", "batches", "forward",
+            "fits int8", "extra serve"} <= set(findings)  # fmt: skip
+    assert all(each["mend"] for each in findings.values() if each["status"] in ("slow", "missing"))
+
+
+def test_a_kernel_that_disagrees_on_many_tokens_is_a_fault(monkeypatch, capsys, fresh):
+    def wrong_on_many(rows):
+        stats = reference.reduce_rows(rows)
+        if rows.now.shape[-1] < 1000:
+            return stats
+        return replace(stats, confidence=stats.confidence * 1.01)
+
+    monkeypatch.setattr(native, "prepare", lambda: CPU)
+    monkeypatch.setattr(native, "serves", lambda rows: True)
+    monkeypatch.setattr(native, "reduce_rows", wrong_on_many)
+    monkeypatch.setattr(kernel_checks, "VOCABULARY", 5000)
+    assert main(["doctor", "--device", "cpu"]) == 1
+    line = next(line for line in capsys.readouterr().out.splitlines() if "kernel" in line)
+    assert line.startswith("fault")
+    assert "native disagrees" in line
+
+
+def test_a_kernel_that_fails_is_a_fault(monkeypatch, fresh):
+    def fails(rows):
+        raise RuntimeError("no resources")
+
+    monkeypatch.setattr(native, "prepare", lambda: CPU)
+    monkeypatch.setattr(native, "reduce_rows", fails)
+    with pytest.warns(RuntimeWarning, match="is not used"):
+        (finding,) = kernel_checks.kernels_on(CPU)
+    assert (finding.status, "no resources" in finding.says) == ("fault", True)
+
+
+def test_a_kernel_that_is_not_built_is_slow_and_says_how_to_build_it(monkeypatch, fresh):
+    def unavailable():
+        raise kernels.Unavailable("there is no C++ compiler")
+
+    monkeypatch.setattr(native, "prepare", unavailable)
+    (finding,) = kernel_checks.kernels_on(CPU)
+    assert finding.status == "slow"
+    assert "python -m unmask.kernels.build" in finding.mend
+
+
+def test_a_missing_extra_says_what_to_install(monkeypatch):
+    here = machine_checks.find_spec
+    monkeypatch.setattr(
+        machine_checks, "find_spec", lambda name: None if name == "uvicorn" else here(name)
+    )
+    findings = by_name(machine(CPU))
+    assert findings["extra serve"].status == "missing"
+    assert "uvicorn" in findings["extra serve"].says
+    assert findings["extra serve"].mend == "pip install 'unmask[serve]'"
+
+
+def test_a_sandbox_and_a_browser_that_are_missing_say_how_to_mend_it(monkeypatch):
+    monkeypatch.setattr(machine_checks, "bwrap_trouble", lambda: "bwrap is not installed")
+    monkeypatch.setattr(machine_checks.shutil, "which", lambda name: None)
+    findings = by_name(machine(CPU))
+    for name in ("bubblewrap", "chromium"):
+        assert findings[name].status == "missing"
+        assert findings[name].mend
+
+
+def test_the_extras_are_those_of_the_package():
+    tomllib = pytest.importorskip("tomllib")
+    from tests.paths import ROOT
+
+    table = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    extras = table["project"]["optional-dependencies"]
+    assert set(EXTRAS) == set(extras) - {"dev", "sglang", "plot"}  # plot is a part of lab
+
+
+def test_a_model_whose_rows_depend_on_their_batch_is_a_fault(monkeypatch):
+    model = load(device="cpu").model
+    assert invariance(model).status == "ok"
+    padded = Pretrained._padded
+
+    def leaky(self, tokens, lengths, offset, first):
+        return padded(self, tokens, lengths, offset, first) * (1.0 if len(tokens) == 1 else -1.0)
+
+    monkeypatch.setattr(Pretrained, "_padded", leaky)
+    finding = invariance(model)
+    assert (finding.status, bool(finding.mend)) == ("fault", True)
+
+
+def test_a_processor_that_is_slow_in_bfloat16_is_told(monkeypatch):
+    monkeypatch.setattr("unmask.models.quantized.fast_bfloat16", lambda: False)
+    assert speed(load(device="cpu").model).status == "ok"
+    finding = speed(load(device="cpu", dtype="bfloat16").model)
+    assert finding.status == "slow"
+    assert "int8" in finding.mend
+
+
+def test_what_fits_grows_with_the_memory_and_shrinks_with_the_bits():
+    arch = load(device="cpu").model.arch
+    none, some, all_sizes = (by_name(fits(arch, free, None)) for free in (10, 10**7, 10**12))
+    assert "too large" in none["fits bfloat16"].says
+    assert none["fits bfloat16"].status == "slow"
+    assert "1 x 512" in some["fits int8"].says
+    assert "32 x 2048" not in some["fits int8"].says
+    assert "32 x 2048" in all_sizes["fits float32"].says
+
+
+def test_the_weights_that_fit_are_those_of_the_loaded_model():
+    for kind, width in (("int8", 1.0), ("int4", 0.5625)):
+        model = Session(device="cpu", dtype="bfloat16", quantize=kind).model()
+        layers = model.module
+        taken = sum(t.nbytes for t in (*layers.parameters(), *layers.buffers()))
+        assert model_checks._weights(model.arch, width) == pytest.approx(taken, rel=0.05)
