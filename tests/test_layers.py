@@ -20,6 +20,7 @@ LAYERS = (
     ("models.denoiser", "models.words"),
     ("rules",),
     ("kernels",),
+    ("languages",),
     ("decoding",),
     ("embedded",),
     ("models",),
