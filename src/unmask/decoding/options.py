@@ -175,6 +175,12 @@ class DecodingOptions:
     longest: int | None = _option(
         "whole", "with --length auto, the most tokens to write", "8 times the usual length", least=1
     )
+    language: str | None = _option(
+        "text",
+        "what the answer must be in: regex:TEXT, choice:a,b,c, schema:JSON, or json",
+        "any text",
+        metavar="LANGUAGE",
+    )
 
     def __post_init__(self) -> None:
         for name, option in OPTIONS.items():

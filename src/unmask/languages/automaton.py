@@ -55,6 +55,16 @@ class TokenAutomaton:
         An accepting state and the state behind it take every end token. Without end tokens an
         answer fills its canvas.
         """
+        if (ends, never) not in self._endings:
+            self._endings[ends, never] = self._ending(ends, never)
+        return self._endings[ends, never]
+
+    @cached_property
+    def _endings(self) -> dict[tuple[tuple[int, ...], tuple[int, ...]], TokenAutomaton]:
+        """Results of `ending`."""
+        return {}
+
+    def _ending(self, ends: tuple[int, ...], never: tuple[int, ...]) -> TokenAutomaton:
         classes, (states, width) = self.classes.copy(), self.table.shape
         classes[list(never) + list(ends)] = NOWHERE
         usable = [token for token in ends if token not in never]
