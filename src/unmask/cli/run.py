@@ -15,6 +15,7 @@ from unmask.cli.options import (
     DECODING,
     MODEL,
     add_import,
+    add_language,
     add_options,
     positive,
     read_options,
@@ -76,6 +77,7 @@ def add_model(group: argparse._ArgumentGroup) -> None:
 def add_decoding(group: argparse._ArgumentGroup) -> None:
     """Add the options that say how to decode; in `serve` they are the defaults of requests."""
     add_options(group, DECODING)
+    add_language(group)
     add_import(group)
 
 

@@ -42,7 +42,7 @@ def check_language(spec: ModelSpec, request: Request) -> None:
         return
     if request.settings.growth is not None:
         raise RequestError(
-            f"{constraint.automaton.name} needs a length; give one instead of length auto"
+            f"{constraint.automaton.title} needs a length; give one instead of length auto"
         )
     holes = (request.canvas == spec.mask_id).nonzero()[:, 0]
     first, last = int(holes[0]), int(holes[-1]) + 1
@@ -105,14 +105,14 @@ class Constraint:
             return None
         if len(language.classes) != spec.vocab_size:
             raise RequestError(
-                f"{language.name} is made for {len(language.classes)} tokens, and {spec.name} has "
+                f"{language.title} is made for {len(language.classes)} tokens, and {spec.name} has "
                 f"{spec.vocab_size}; make it with the tokenizer of this model"
             )
         return cls(language.ending(spec.stop_ids, suppressed(settings, spec)))
 
     def check(self, tokens: Places, mask_id: int) -> None:
         """Raise unless some string of the language fits these tokens and masks."""
-        masked, name = tokens == mask_id, self.automaton.name
+        masked, name = tokens == mask_id, self.automaton.title
         if PartlyFilled.of(self.automaton, tokens, masked).satisfiable():
             return
         shortest = self.automaton.shortest()

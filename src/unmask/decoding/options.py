@@ -68,7 +68,7 @@ class Option:
 
     def parse(self, name: str, text: str) -> Any:
         """The value that a text stands for, as on a command line."""
-        value: Any = text.strip()
+        value: Any = text if self.kind == "text" else text.strip()
         try:
             if self.kind == "whole" and value not in self.words:
                 value = int(value)

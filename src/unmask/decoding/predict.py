@@ -72,7 +72,7 @@ def check_finite(group: Rows, stats: CellStats, hidden: Hidden, first: int) -> N
         )
         reason = why_no_token(logits, group.spec, group.suppressed, where)
         if group.constraint is not None and bool(logits.isfinite().any()):
-            reason = f"only -inf logits to what {group.constraint.automaton.name} allows {where}"
+            reason = f"only -inf logits to what {group.constraint.automaton.title} allows {where}"
         raise ModelError(f"{group.spec.name} gave {reason}")
 
 

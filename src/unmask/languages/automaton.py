@@ -27,7 +27,12 @@ class TokenAutomaton:
     table: Ints  # [S, C]  the next state, or NOWHERE
     accepting: Bools  # [S]     whether an answer may end there
     start: int = 0
-    name: str = "the language"  # for messages
+    name: str = "the language"  # its notation
+
+    @property
+    def title(self) -> str:
+        """The name, as far as it fits in a message."""
+        return self.name if len(self.name) <= 80 else f"{self.name[:77]}..."
 
     @property
     def num_states(self) -> int:

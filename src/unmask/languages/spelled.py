@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from unmask.languages.automaton import NOWHERE, Ints, TokenAutomaton
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ByteAutomaton:
     """A deterministic automaton over bytes: table [S, 256], NOWHERE without a transition."""
 
@@ -37,14 +37,16 @@ class ByteAutomaton:
     def minimal(self) -> ByteAutomaton:
         """The least automaton of the same language: states with equal ends are one."""
         table = np.where(self._live()[self.table] & (self.table >= 0), self.table, NOWHERE)
-        group = self.accepting.astype(np.int64)
+        columns = np.unique(table, axis=1)  # bytes that act alike are looked at once
+        weights = np.random.default_rng(0).integers(1, 2**63, columns.shape[1] + 1, dtype=np.uint64)
+        finer, count = self.accepting.astype(np.int64), 0
         while True:
-            rows = np.column_stack([group, np.where(table >= 0, group[table], NOWHERE)])
-            _, first, finer = np.unique(rows, axis=0, return_index=True, return_inverse=True)
-            finer = finer.reshape(-1)
-            if len(first) == len(np.unique(group)):
+            after = np.where(columns >= 0, finer[columns] + 1, 0).astype(np.uint64)
+            keys = after @ weights[1:] + (finer.astype(np.uint64) + np.uint64(1)) * weights[0]
+            kinds, first, finer = np.unique(keys, return_index=True, return_inverse=True)
+            if len(kinds) == count:
                 break
-            group = finer
+            count = len(kinds)
         moved = np.where(table[first] >= 0, finer[table[first]], NOWHERE).astype(np.int32)
         return ByteAutomaton(moved, self.accepting[first], int(finer[self.start]))._reached()
 
