@@ -44,6 +44,10 @@ OPERATIONS = [
 
 
 RULES = ("swd", "confidence | top(3)", "confidence | eb(1) | revoke(0.1)", "dream")
+LEFT_OUT = (
+    "block", "infill", "longest", "trace", "regex", "choice", "guided_regex", "guided_choice",
+    "guided_json", "response_format", "step_map", "top_logprobs",
+)  # fmt: skip
 TRIES = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 
 
@@ -55,13 +59,9 @@ def call_all(running, method, path, mode, sensible=False):
     @TRIES
     @given(document[path][method].as_strategy(generation_mode=mode))
     def call(case):
-        if sensible:  # a generated model or rule name is always refused
+        if sensible:  # a generated model, rule name or language is always refused
             case.body |= {"model": "embedded", "rule": RULES[len(statuses) % len(RULES)]}
-            case.body = {
-                k: v
-                for k, v in case.body.items()
-                if k not in ("block", "infill", "longest", "trace")
-            }
+            case.body = {k: v for k, v in case.body.items() if k not in LEFT_OUT}
         statuses[case.call_and_validate(checks=CHECKS, timeout=60).status_code] += 1
 
     call()

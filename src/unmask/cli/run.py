@@ -105,6 +105,8 @@ def add_control(group: argparse._ArgumentGroup) -> None:
 def _add_output(group: argparse._ArgumentGroup) -> None:
     option = group.add_argument
     option("--json", action="store_true", help="print JSON")
+    logprobs = "add to JSON the prompt's ids, each token's log-probability and K alternatives"
+    option("--logprobs", type=int, metavar="K", help=logprobs)
     option("--watch", action="store_true", help="show the canvas after each step")
     speed = f"steps per second of --watch in a terminal; 0 does not wait (default: {SPEED})"
     option("--speed", metavar="N", help=speed)
@@ -163,6 +165,12 @@ def _check(arguments: argparse.Namespace) -> None:
             arguments.infill and arguments.length is not None
         ),
         f"--batch-size must be >= 1, got {arguments.batch_size}": arguments.batch_size < 1,
+        "--logprobs goes into JSON; give --json or --input": (
+            arguments.logprobs is not None and not many and not arguments.json
+        ),
+        f"--logprobs must be from 0 to 20, got {arguments.logprobs}": (
+            arguments.logprobs is not None and not 0 <= arguments.logprobs <= 20
+        ),
     }
     refuse(wrong)
 
@@ -180,6 +188,7 @@ def _prompt(text: str | None) -> str:
 
 
 def _one(session: Session, form: PromptFormat, text: str, arguments: argparse.Namespace) -> None:
+    from unmask.text.logprobs import RunLogprobs
     from unmask.text.terminal import has_colour
     from unmask.text.watch import Watch
     from unmask.trace.recording.files import together
@@ -190,10 +199,12 @@ def _one(session: Session, form: PromptFormat, text: str, arguments: argparse.Na
     if arguments.watch:
         watch = Watch(session, request, sys.stdout, has_colour(), speed)
     with _traced(session, [request], arguments) as traces:
-        see, keep = together(watch, traces), traces is not None
+        logs = RunLogprobs(arguments.logprobs, session.spec.mask_id)
+        see, keep = together(watch, traces, logs), traces is not None or logs.wanted
         _, answer = next(session.decode([request], on_step=see, keep_logits=keep))
     if arguments.json:
-        print(json.dumps(_record(session, form, answer, seed), ensure_ascii=False))
+        record = {**_record(session, form, answer, seed), **logs.record(0, request, answer)}
+        print(json.dumps(record, ensure_ascii=False))
     else:
         print(answer.text, flush=True)
         print(_summary(answer), file=sys.stderr)
@@ -235,6 +246,8 @@ def _summary(answer: Answer) -> str:
 
 def _many(session: Session, form: PromptFormat, arguments: argparse.Namespace) -> None:
     from unmask.text.jsonl import AnswerFile, write
+    from unmask.text.logprobs import RunLogprobs
+    from unmask.trace.recording.files import together
 
     lines = _lines(session, form, arguments)
     output = None
@@ -249,10 +262,12 @@ def _many(session: Session, form: PromptFormat, arguments: argparse.Namespace) -
         if not todo:
             return
         with _traced(session, todo, arguments, missing) as traces:
-            keep, size = traces is not None, arguments.batch_size
-            for key, answer in session.decode(todo, None, size, traces, keep):
+            logs, size = RunLogprobs(arguments.logprobs, session.spec.mask_id), arguments.batch_size
+            see, keep = together(traces, logs), traces is not None or logs.wanted
+            for key, answer in session.decode(todo, None, size, see, keep):
                 line = lines[missing[key]]
                 record = _record(session, form, answer, line.prompt.seed)
+                record |= logs.record(key, todo[key], answer)
                 write(stream, {"id": line.id, "asked": line.sha, **record})
                 progress(done := done + 1)
 
