@@ -105,6 +105,7 @@ def test_the_document_names_our_fields_and_both_kinds_of_answers(embedded):
 
 def test_a_request_may_set_every_decoding_option_that_needs_no_other_model():
     only_the_server = {"history", "cache", "guidance", "dtype", "mask_id"}
-    assert set(REQUEST_OPTIONS) == set(OPTIONS) - only_the_server
+    by_other_names = {"language"}  # response_format, regex, choice
+    assert set(REQUEST_OPTIONS) == set(OPTIONS) - only_the_server - by_other_names
     for name in REQUEST_OPTIONS:
         assert CommonFields.model_fields[name].description == OPTIONS[name].help
