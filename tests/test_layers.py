@@ -20,6 +20,7 @@ LAYERS = (
     ("models.denoiser", "models.words", "models.template_args"),
     ("rules",),
     ("kernels",),
+    ("languages",),
     ("decoding",),
     ("embedded",),
     ("models",),

@@ -4,7 +4,9 @@ from unmask.decoding.options import OPTIONS, SAMPLING
 
 # The decoding options that a host leaves to us; this module does not import torch.
 BLOCK_OPTIONS = ("rule", "eos", "steps", *SAMPLING, "seed")  # sglang, vllm, diffusers
+# transformers' own, and what needs our tokenizer
 _GENERATE = (
     "temperature", "top_p", "top_k", "cache", "guidance", "dtype", "family", "template_args",
-)  # transformers' own  # fmt: skip
+    "language",
+)  # fmt: skip
 GENERATE_OPTIONS = tuple(name for name in OPTIONS if name not in _GENERATE)

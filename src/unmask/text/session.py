@@ -19,7 +19,7 @@ from unmask import embedded
 from unmask.decoding.loop import longest_first
 from unmask.decoding.options import LOADING, DecodingOptions
 from unmask.decoding.request import Request
-from unmask.decoding.resolve import MORE, USUAL, Resolved, resolve
+from unmask.decoding.resolve import USUAL, Resolved, resolve
 from unmask.decoding.results import Step
 from unmask.errors import RequestError
 from unmask.kernels import backend
@@ -27,6 +27,7 @@ from unmask.models.caches import POLICIES, Cached, check_cache
 from unmask.models.denoiser import Denoiser
 from unmask.models.describe import Description, describe
 from unmask.models.fingerprint import fingerprint, sha_of
+from unmask.models.languages import Languages
 from unmask.models.load import default_dtype, find_folder, load_described, usable_device
 from unmask.models.source import ModelSource
 from unmask.models.tokenizer import Message
@@ -36,7 +37,7 @@ from unmask.rules.spelling import for_key
 from unmask.text.answers import Answer, decode_requests
 from unmask.text.clock import Seconds, timed_steps
 from unmask.text.doubts import doubts, too_long
-from unmask.text.in_memory import in_memory
+from unmask.text.models import in_memory, sized
 from unmask.text.prompts import Prompt, PromptFormat, RenderedPrompt
 from unmask.text.settled import RowCanvas, TextReader
 from unmask.trace.recording.files import KeptBytes, Traces
@@ -90,7 +91,8 @@ class Session:
             checkpoint = describe(
                 find_folder(self.name), self.options.mask_id, family=self.options.family
             )
-            self.spec = resolve(_sized(self.options, checkpoint), checkpoint.spec).spec
+            free = replace(self.options, language=None)
+            self.spec = resolve(sized(free, checkpoint), checkpoint.spec).spec
             self.checkpoint = replace(checkpoint, spec=self.spec)
             self.tokenizer, self.context = checkpoint.tokenizer, checkpoint.context
         else:
@@ -98,6 +100,7 @@ class Session:
             self.spec, self.context = self._in_memory.spec, None
             self.name, self.device = self.spec.name, self._in_memory.device
         self.context = context or self.context
+        self.language = Languages(self.tokenizer, self.spec.vocab_size)
         self._check(self.options)
 
     control_tokens: bool = False
@@ -255,8 +258,9 @@ class Session:
         """Settings and length for this model; `defaults` are those of a task's preset."""
         options = options or self.options
         if defaults is None:
-            options, defaults = _sized(options, self.checkpoint), USUAL
-        return resolve(options, self.spec, defaults, infill=infill, loaded=True)
+            options, defaults = sized(options, self.checkpoint), USUAL
+        language = None if options.language is None else self.language(options.language)
+        return resolve(options, self.spec, defaults, infill=infill, loaded=True, language=language)
 
     def request(self, prompt: Prompt, options: DecodingOptions | None = None) -> Request:
         """The canvas of a prompt, checked; warns of what the model was not made for."""
@@ -372,21 +376,3 @@ class Session:
         if parts := sources_of(rule):
             record["parts"] = parts
         return {**record, "sha": sha_of({**record, "rule": for_key(str(rule))})}
-
-
-def _sized(options: DecodingOptions, checkpoint: Description | None) -> DecodingOptions:
-    """The same options with lengths that suit the checkpoint where they are left open.
-
-    The embedded model writes fewer tokens than others, and a growing canvas takes at most half the
-    context of a checkpoint.
-    """
-    if checkpoint is None:
-        return options
-    inside = checkpoint.folder == embedded.FOLDER
-    if "auto" in (options.length, options.length or options.defaults.length):
-        usual = MORE * (embedded.LENGTH if inside else 256)
-        half = (checkpoint.context or 2 * usual) // 2  # the other half is for the prompt
-        return replace(options, longest=options.longest or min(usual, half))
-    if inside and options.length is None:
-        return replace(options, length=embedded.LENGTH)
-    return options
