@@ -20,6 +20,7 @@ LAYERS = (
     ("models.denoiser", "models.words", "models.template_args", "models.recommended"),
     ("rules",),
     ("kernels",),
+    ("languages",),
     ("decoding",),
     ("embedded",),
     ("models",),

@@ -44,6 +44,11 @@ OPERATIONS = [
 
 
 RULES = ("swd", "confidence | top(3)", "confidence | eb(1) | revoke(0.1)", "dream")
+LEFT_OUT = (
+    "block", "sub_block", "infill", "longest", "trace", "chat_template_kwargs", "regex", "choice",
+    "guided_regex", "guided_choice",
+    "guided_json", "response_format", "step_map", "top_logprobs",
+)  # fmt: skip
 TRIES = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 
 
@@ -55,10 +60,9 @@ def call_all(running, method, path, mode, sensible=False):
     @TRIES
     @given(document[path][method].as_strategy(generation_mode=mode))
     def call(case):
-        if sensible:  # a generated model or rule name is always refused
+        if sensible:  # a generated model, rule name or language is always refused
             case.body |= {"model": "embedded", "rule": RULES[len(statuses) % len(RULES)]}
-            left_out = ("block", "sub_block", "infill", "longest", "trace", "chat_template_kwargs")
-            case.body = {k: v for k, v in case.body.items() if k not in left_out}
+            case.body = {k: v for k, v in case.body.items() if k not in LEFT_OUT}
         statuses[case.call_and_validate(checks=CHECKS, timeout=60).status_code] += 1
 
     call()
@@ -102,7 +106,7 @@ def test_the_document_names_our_fields_and_both_kinds_of_answers(embedded):
 
 def test_a_request_may_set_every_decoding_option_that_needs_no_other_model():
     only_the_server = {"history", "cache", "guidance", "dtype", "mask_id", "family"}
-    only_the_server |= {"template_args"}  # a chat has it as chat_template_kwargs
-    assert set(REQUEST_OPTIONS) == set(OPTIONS) - only_the_server
+    by_other_names = {"language", "template_args"}  # response_format, chat_template_kwargs ...
+    assert set(REQUEST_OPTIONS) == set(OPTIONS) - only_the_server - by_other_names
     for name in REQUEST_OPTIONS:
         assert CommonFields.model_fields[name].description == OPTIONS[name].help

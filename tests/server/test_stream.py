@@ -225,7 +225,7 @@ def test_a_reader_that_sleeps_is_sent_what_is_new_when_it_wakes(embedded):
         messages = [{"role": "user", "content": PENS}]
         body = ChatRequest(messages=messages, rule="confidence | ar(2)", stream=True)
         _, choices = await service.submit(body)
-        reply = Reply(True, "embedded", {}, 0)
+        reply = Reply(True, "embedded", {}, 0, service.served.session.tokenizer)
         stream = events(choices, reply, diffusing=True, usage=False, first_text=lambda: None)
         response = EventStream(stream, lambda: service.cancel(choices))
         answering = asyncio.ensure_future(response({}, receive, send))

@@ -6,6 +6,7 @@ import argparse
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,8 @@ def add_options(
     `defaults` replaces the words for the default in the help text.
     """
     for name in names:
+        if name == "language":  # it has arguments of its own, see `add_language`
+            continue
         option = OPTIONS[name]
         default = (defaults or {}).get(name, option.default)
         words = (
@@ -52,6 +55,27 @@ def add_options(
         else:
             metavar = f"{option.metavar},..." if several else option.metavar
             group.add_argument(flag, metavar=metavar, help=help_text)
+
+
+def add_language(group: argparse._ArgumentGroup) -> None:
+    """Add the arguments that say what an answer must be in."""
+    forms = group.add_mutually_exclusive_group()
+    option = partial(forms.add_argument, dest="language")
+    regex = "the answer matches this regular expression"
+    option("--regex", type=lambda text: f"regex:{text}", metavar="TEXT", help=regex)
+    schema = "the answer is JSON that is valid under the JSON Schema in this file"
+    option("--schema", type=_schema, metavar="FILE", help=schema)
+    choice = "the answer is one of these texts"
+    option("--choice", type=lambda text: f"choice:{text}", metavar="a,b,c", help=choice)
+
+
+def _schema(path: str) -> str:
+    from unmask.languages.notation import schema_file
+
+    try:
+        return schema_file(path)
+    except RequestError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def given_options(arguments: argparse.Namespace) -> dict[str, Any]:

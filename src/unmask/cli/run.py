@@ -15,6 +15,7 @@ from unmask.cli.options import (
     DECODING,
     MODEL,
     add_import,
+    add_language,
     add_options,
     positive,
     read_options,
@@ -93,6 +94,7 @@ def add_model(group: argparse._ArgumentGroup) -> None:
 def add_decoding(group: argparse._ArgumentGroup) -> None:
     """Add the options that say how to decode; in `serve` they are the defaults of requests."""
     add_options(group, DECODING)
+    add_language(group)
     add_import(group)
 
 
@@ -121,6 +123,8 @@ def _add_output(group: argparse._ArgumentGroup) -> None:
     option = group.add_argument
     option("--json", action="store_true", help="print JSON")
     option("--verbose", action="store_true", help="print the cost of an answer in full")
+    logprobs = "add to JSON the prompt's ids, each token's log-probability and K alternatives"
+    option("--logprobs", type=int, metavar="K", help=logprobs)
     option("--watch", action="store_true", help="show the canvas after each step")
     speed = f"steps per second of --watch in a terminal; 0 does not wait (default: {SPEED})"
     option("--speed", metavar="N", help=speed)
@@ -185,6 +189,12 @@ def _check(arguments: argparse.Namespace) -> None:
             arguments.infill and arguments.length is not None
         ),
         f"--batch-size must be >= 1, got {arguments.batch_size}": arguments.batch_size < 1,
+        "--logprobs goes into JSON; give --json or --input": (
+            arguments.logprobs is not None and not many and not arguments.json
+        ),
+        f"--logprobs must be from 0 to 20, got {arguments.logprobs}": (
+            arguments.logprobs is not None and not 0 <= arguments.logprobs <= 20
+        ),
     }
     refuse(wrong)
 
@@ -202,6 +212,7 @@ def _prompt(text: str | None) -> str:
 
 
 def _one(session: Session, form: PromptFormat, text: str, arguments: argparse.Namespace) -> None:
+    from unmask.text.logprobs import RunLogprobs
     from unmask.text.terminal import has_colour
     from unmask.text.watch import Watch
     from unmask.trace.recording.files import together
@@ -213,10 +224,12 @@ def _one(session: Session, form: PromptFormat, text: str, arguments: argparse.Na
         watch = Watch(session, request, sys.stdout, has_colour(), speed)
     with _traced(session, [request], arguments) as traces:
         say_rule("run", session)
-        see, keep = together(watch, traces), traces is not None
+        logs = RunLogprobs(arguments.logprobs, session.spec.mask_id)
+        see, keep = together(watch, traces, logs), traces is not None or logs.wanted
         _, answer = next(session.decode([request], on_step=see, keep_logits=keep))
     if arguments.json:
-        print(json.dumps(_record(session, form, answer, seed), ensure_ascii=False))
+        record = {**_record(session, form, answer, seed), **logs.record(0, request, answer)}
+        print(json.dumps(record, ensure_ascii=False))
     else:
         print(answer.text, flush=True)
         print(_cost(answer, arguments.verbose), file=sys.stderr)
@@ -264,6 +277,8 @@ def _cost(answer: Answer, verbose: bool) -> str:
 
 def _many(session: Session, form: PromptFormat, arguments: argparse.Namespace) -> None:
     from unmask.text.jsonl import AnswerFile, write
+    from unmask.text.logprobs import RunLogprobs
+    from unmask.trace.recording.files import together
 
     lines = _lines(session, form, arguments)
     output = None
@@ -279,10 +294,12 @@ def _many(session: Session, form: PromptFormat, arguments: argparse.Namespace) -
             return
         with _traced(session, todo, arguments, missing) as traces:
             say_rule("run", session)
-            keep, size = traces is not None, arguments.batch_size
-            for key, answer in session.decode(todo, None, size, traces, keep):
+            logs, size = RunLogprobs(arguments.logprobs, session.spec.mask_id), arguments.batch_size
+            see, keep = together(traces, logs), traces is not None or logs.wanted
+            for key, answer in session.decode(todo, None, size, see, keep):
                 line = lines[missing[key]]
                 record = _record(session, form, answer, line.prompt.seed)
+                record |= logs.record(key, todo[key], answer)
                 write(stream, {"id": line.id, "asked": line.sha, **record})
                 progress(done := done + 1)
 

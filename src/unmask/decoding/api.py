@@ -15,6 +15,7 @@ from unmask.decoding.resolve import Resolved, resolve
 from unmask.decoding.results import Result
 from unmask.decoding.sampling import Sampling
 from unmask.errors import ModelError
+from unmask.languages.automaton import TokenAutomaton
 from unmask.models.denoiser import Denoiser
 from unmask.rules.recipes import DEFAULT_RULE
 from unmask.rules.rule import Rule
@@ -35,6 +36,7 @@ def decode(
     history: int | None = None,
     seed: int = 0,
     longest: int | None = None,
+    language: TokenAutomaton | None = None,
 ) -> Result:
     """Continue one prompt (token ids) by `length` tokens.
 
@@ -53,9 +55,10 @@ def decode(
         history: keep this many tokens of the last forward's distributions instead of all.
         seed: seed of every random choice.
         longest: the most tokens to write if the length is "auto".
+        language: what the answer must be in; see `unmask.languages`.
     """
     options = DecodingOptions(rule, length, block, eos, steps, history, seed=seed, longest=longest)
-    resolved = _resolve(model, options, sampling)
+    resolved = _resolve(model, options, sampling, language)
     request = prompt_request(model.spec, prompt, resolved.length, resolved.settings, seed)
     return _run(model, [request], 1)[0]
 
@@ -71,10 +74,11 @@ def infill(
     steps: int | None = None,
     history: int | None = None,
     seed: int = 0,
+    language: TokenAutomaton | None = None,
 ) -> Result:
     """Fill the masks of a canvas, wherever they stand; the options are those of `decode`."""
     options = DecodingOptions(rule, None, block, eos, steps, history, seed=seed)
-    resolved = _resolve(model, options, sampling, infill=True)
+    resolved = _resolve(model, options, sampling, language, infill=True)
     return _run(model, [infill_request(model.spec, canvas, resolved.settings, seed)], 1)[0]
 
 
@@ -91,6 +95,7 @@ def decode_many(
     history: int | None = None,
     seed: int = 0,
     longest: int | None = None,
+    language: TokenAutomaton | None = None,
     batch_size: int = 8,
 ) -> list[Result]:
     """Continue many prompts of any lengths, up to `batch_size` at once; results in their order.
@@ -100,7 +105,7 @@ def decode_many(
     length share a batch and little is padded. Prompt i uses the seed `seed + i`.
     """
     options = DecodingOptions(rule, length, block, eos, steps, history, seed=seed, longest=longest)
-    resolved = _resolve(model, options, sampling)
+    resolved = _resolve(model, options, sampling, language)
     requests = [
         prompt_request(model.spec, prompt, resolved.length, resolved.settings, seed + i)
         for i, prompt in enumerate(prompts)
@@ -109,7 +114,11 @@ def decode_many(
 
 
 def _resolve(
-    model: Denoiser, options: DecodingOptions, sampling: Sampling | None, infill: bool = False
+    model: Denoiser,
+    options: DecodingOptions,
+    sampling: Sampling | None,
+    language: TokenAutomaton | None,
+    infill: bool = False,
 ) -> Resolved:
     if not hasattr(model, "trunk") or not hasattr(model, "spec"):
         raise ModelError(
@@ -118,7 +127,7 @@ def _resolve(
         )
     if sampling is not None:
         options = replace(options, **vars(sampling))
-    return resolve(options, model.spec, infill=infill, loaded=True)
+    return resolve(options, model.spec, infill=infill, loaded=True, language=language)
 
 
 def _run(model: Denoiser, requests: list[Request], batch_size: int) -> list[Result]:

@@ -78,7 +78,7 @@ class Option:
         """The value that a text stands for, as on a command line."""
         if self.kind == "arguments":
             return spelled_template_args(name, parse_template_args(name, text))
-        value: Any = text.strip()
+        value: Any = text if self.kind == "text" else text.strip()
         try:
             if self.kind == "whole" and value not in self.words:
                 value = int(value)
@@ -212,6 +212,12 @@ class DecodingOptions:
     )
     longest: int | None = _option(
         "whole", "with --length auto, the most tokens to write", "8 times the usual length", least=1
+    )
+    language: str | None = _option(
+        "text",
+        "what the answer must be in: regex:TEXT, choice:a,b,c, schema:JSON, or json",
+        "any text",
+        metavar="LANGUAGE",
     )
 
     def __post_init__(self) -> None:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from unmask.decoding.constrain import Constraint, LanguageCells, window_cells
 from unmask.decoding.eos import is_stop
 from unmask.decoding.finite import why_no_token
-from unmask.decoding.sampling import adding, likeliest, scored
+from unmask.decoding.fitting import JointDraw, filled
+from unmask.decoding.sampling import adding, draw, likeliest, scored
 from unmask.decoding.state import Where
 from unmask.decoding.view_layout import CellStats, logit_cells
 from unmask.errors import ModelError
 from unmask.kernels.common import Stats, on_host
-from unmask.kernels.reduce import reduce
+from unmask.kernels.reduce import Transform, reduce
 from unmask.models.denoiser import Hidden
 
 if TYPE_CHECKING:
@@ -39,19 +43,21 @@ def reduced(group: Rows, logits: Tensor, where: Where) -> CellStats:
     if stage is not None:  # it works on the host: one more wait for a GPU
         bias = stage.biased(logit_cells(state, where, raw.on_host(), group.spec.stop_ids))
         boost, amounts = adding(bias.tokens, bias.bonus, logits.device), bias.amounts
-    drawn, generators = where[0].tolist() if sampling.draws else [], group.generators
-    own = [generators[row] for row in drawn]
-    score = scored(logits, raw, sampling, boost, group.eos.last, own)
+    known, tokens = raw if boost is None else None, drawn(group, logits, where, boost)
+    if group.constraint is not None:
+        cells = window_cells(group, logits, where)
+        raw, known, boost = constrained(group.constraint, cells, raw, boost)
+    score = scored(logits, known, sampling, boost, group.eos.last, tokens)
     drift = group.history.drift(state, where, logits, needs.drift) if needs.drift else None
     top = None
     if needs.top:
-        best = reduce(logits, transform=boost) if boost else raw
+        best = known or reduce(logits, transform=boost)
         top = likeliest(logits, best.confidence, boost, needs.top)
     raw, score, drift = _on_host(raw, score, drift)
     trail = _trail(group, raw, where) if needs.trail else None
     ends = is_stop(score.token, group.spec.stop_ids) if needs.ends else None
     deferred = group.eos.deferred(score.token)
-    return CellStats(where, raw, score, drift, deferred, trail, amounts, top, ends)
+    return CellStats(where, raw, score, drift, deferred, trail, amounts, top, ends, boost)
 
 
 def check_finite(group: Rows, stats: CellStats, hidden: Hidden, first: int) -> None:
@@ -65,14 +71,46 @@ def check_finite(group: Rows, stats: CellStats, hidden: Hidden, first: int) -> N
             f"{group.keys[int(row)]}"
         )
         reason = why_no_token(logits, group.spec, group.suppressed, where)
+        if group.constraint is not None and bool(logits.isfinite().any()):
+            reason = f"only -inf logits to what {group.constraint.automaton.title} allows {where}"
         raise ModelError(f"{group.spec.name} gave {reason}")
+
+
+def drawn(group: Rows, logits: Tensor, where: Where, boost: Transform | None) -> Tensor | None:
+    """Random tokens of these cells; None where tokens are greedy: [N]."""
+    sampling, generators = group.settings.sampling, group.generators
+    if not sampling.draws:
+        return None
+    if group.constraint is not None:
+        return JointDraw(group.constraint, window_cells(group, logits, where), boost)()
+    return draw(logits, boost, sampling, [generators[row] for row in where[0].tolist()])
 
 
 def drawn_tokens(group: Rows, logits: Tensor, where: Where) -> Tensor:
     """The tokens that these logits write, on the host: [N]."""
-    sampling, generators = group.settings.sampling, group.generators
-    own = [generators[row] for row in where[0].tolist()] if sampling.draws else []
-    return scored(logits, reduce(logits), sampling, None, group.eos.last, own).token.cpu()
+    if group.constraint is not None:
+        every = np.ones(len(logits), dtype=bool)
+        return filled(group.constraint, LanguageCells(group, where, logits, every)).cpu()
+    tokens = drawn(group, logits, where, None)
+    stats = scored(logits, None, group.settings.sampling, None, group.eos.last, tokens)
+    return stats.token.cpu()
+
+
+def constrained(
+    constraint: Constraint, cells: LanguageCells, raw: Stats, boost: Transform | None
+) -> tuple[Stats, Stats | None, Transform]:
+    """Statistics of the model's marginals, those of what scores if known, and its transform.
+
+    The divergences stay those of the model's own distributions.
+    """
+    narrow = constraint.marginals(cells, None)
+    own = reduce(cells.logits, transform=narrow)
+    raw = replace(
+        raw, token=own.token, confidence=own.confidence, margin=own.margin, entropy=own.entropy
+    )
+    if boost is None:
+        return raw, raw, narrow
+    return raw, None, constraint.marginals(cells, boost)
 
 
 def _trail(group: Rows, raw: Stats, where: Where) -> Tensor:

@@ -8,10 +8,12 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
+from unmask.decoding.constrain import check_language
 from unmask.decoding.lengths import Growth
 from unmask.decoding.options import EOS_POLICIES, MOST, Eos
 from unmask.decoding.sampling import Sampling
 from unmask.errors import RequestError, UnknownName
+from unmask.languages.automaton import TokenAutomaton
 from unmask.models.denoiser import ModelSpec
 from unmask.rules.rule import Rule
 
@@ -35,6 +37,7 @@ class Settings:
             others, instead of all logits. It takes less memory, and the KL may be too low by up to
             `Result.kl_error`.
         growth: how the canvas grows where the length is left to the model (`length="auto"`).
+        language: what the answer must be in; see `unmask.languages`.
     """
 
     rule: Rule
@@ -45,6 +48,7 @@ class Settings:
     allow_mask: bool = False
     history: int | None = None
     growth: Growth | None = None
+    language: TokenAutomaton | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.sampling, Sampling):
@@ -202,4 +206,5 @@ def _checked(spec: ModelSpec, request: Request) -> Request:
         raise RequestError(f"length auto needs an EOS token, and {spec.name} has none")
     if settings.eos != "keep" and spec.eos_id is None:
         raise RequestError(f"eos={settings.eos!r} needs an EOS token, and {spec.name} has none")
+    check_language(spec, request)
     return request

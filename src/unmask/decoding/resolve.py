@@ -22,6 +22,7 @@ from unmask.decoding.options import SAMPLING, DecodingOptions
 from unmask.decoding.request import Settings
 from unmask.decoding.sampling import Sampling
 from unmask.errors import RequestError
+from unmask.languages.automaton import TokenAutomaton
 from unmask.models.denoiser import ModelSpec
 from unmask.models.recommended import GENERAL, Recommendation
 from unmask.rules.spelling import for_file
@@ -64,6 +65,7 @@ class Resolved:
             "seed": self.seed,
             **({} if settings.growth is None else {"longest": settings.growth.most}),
             **({} if self.sub_block is None else {"sub_block": self.sub_block}),
+            **({} if settings.language is None else {"language": settings.language.name}),
         }
 
 
@@ -74,6 +76,7 @@ def resolve(
     *,
     infill: bool = False,
     loaded: bool = False,
+    language: TokenAutomaton | None = None,
 ) -> Resolved:
     """Settings and length of an answer.
 
@@ -83,7 +86,10 @@ def resolve(
         defaults: values for what options, model and recipe leave open, such as a preset's.
         infill: masks are filled wherever they stand, so there is no length.
         loaded: the model is in memory, so that the block it attends in is fixed.
+        language: the options' language over the tokens of the model.
     """
+    if options.language is not None and language is None:
+        raise RequestError("a language needs the tokenizer of the model; use unmask.Session")
     recommended = None
     if options.asks_for_the_recommended:
         recommended = spec.recommended or GENERAL
@@ -118,6 +124,7 @@ def resolve(
         options.steps,
         history=options.history,
         growth=growth,
+        language=language,
     )
     return Resolved(settings, length, spec, options.seed or 0, recommended)
 

@@ -9,9 +9,11 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from unmask.decoding.constrain import Constraint, suppressed, window_cells
 from unmask.decoding.decide import Decide, by_rule
 from unmask.decoding.declared import with_declared
 from unmask.decoding.eos import EosTail
+from unmask.decoding.fitting import fitted_step
 from unmask.decoding.history import History, cells_where
 from unmask.decoding.predict import check_finite, head, reduced
 from unmask.decoding.request import Request, Settings
@@ -65,8 +67,8 @@ class Rows:
         self._declares = self.needs.beyond or rule.window is not None
         self.members: list[Member] = []
         self.eos = EosTail(settings.eos, self.spec)
-        mask = () if settings.allow_mask else (self.spec.mask_id,)
-        self.suppressed = (*mask, *self.eos.suppressed)  # tokens that are never predicted
+        self.suppressed = suppressed(settings, self.spec)  # tokens that are never predicted
+        self.constraint = Constraint.of(settings, self.spec)
         self.history = History(settings.history, self.suppressed)
         self._state: State | None = None
         self._arrived: list[Tensor] = []  # canvases of new rows
@@ -152,6 +154,9 @@ class Rows:
         if self._declares:
             view = with_declared(self, view, hidden, first)
         view, decision = self.decide(self.settings, state, view)  # 3. decide    [B, W]
+        if self.constraint is not None and stats.changed is not None:
+            cells = window_cells(self, logits, where)
+            view, decision = fitted_step(self.constraint, cells, stats.changed, view, decision)
         forward, start, stop = state.nfe.clone(), state.start, state.stop
         self._remember(logits, stats, view, decision)  # 4. remember
         self._commit(view, decision)  # 5. commit

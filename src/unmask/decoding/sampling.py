@@ -62,33 +62,34 @@ class Sampling:
 
 def scored(
     logits: Tensor,
-    raw: Stats,
+    known: Stats | None,
     sampling: Sampling,
     boost: Transform | None,
     last: Sequence[int],
-    generators: Sequence[torch.Generator],
+    tokens: Tensor | None,
 ) -> Stats:
     """Token, confidence, margin and entropy as the score sees them: N cells.
 
     Args:
         logits: [N, V].
-        raw: the statistics of these logits; returned as they are where nothing changes them.
+        known: the statistics of the boosted logits, if they are known; returned where nothing
+            changes them.
         sampling: how tokens are drawn.
-        boost: changes the logits before a token is drawn (credit).
+        boost: changes the logits before a token is drawn (credit, a language).
         last: tokens that are ranked last (EOS); the others are scored without them.
-        generators: one per cell, where tokens are drawn.
+        tokens: the drawn tokens, [N]; None takes the likeliest ones.
     """
     transform = boost
-    tokens = _draw(logits, transform, sampling, generators) if sampling.draws else None
     if sampling.tempered:
-        transform = _then(transform, lambda z, first: sampling.temper(z))
+        transform = then(transform, lambda z, first: sampling.temper(z))
     if last:
         if tokens is None:
-            tokens = raw.token if transform is None else reduce(logits, transform=transform).token
+            same = known is not None and transform is boost
+            tokens = known.token if same and known else reduce(logits, transform=transform).token
         ends = torch.tensor(last, device=logits.device)
-        transform = _then(transform, lambda z, first: z.index_fill(-1, ends, -torch.inf))
-    if transform is None and tokens is None:
-        return raw
+        transform = then(transform, lambda z, first: _without(z, ends))
+    if transform is boost and tokens is None and known is not None:
+        return known
     return reduce(logits, transform=transform, tokens=tokens)
 
 
@@ -135,7 +136,7 @@ def uniform_draws(
     return draws
 
 
-def _draw(
+def draw(
     logits: Tensor,
     transform: Transform | None,
     sampling: Sampling,
@@ -156,7 +157,13 @@ def _draw(
     return torch.cat(drawn)
 
 
-def _then(first: Transform | None, second: Transform) -> Transform:
+def _without(z: Tensor, ends: Tensor) -> Tensor:
+    """Logits without the end tokens; as they are where nothing else is allowed: [n, V]."""
+    others = z.index_fill(-1, ends, -torch.inf)
+    return torch.where((others > -torch.inf).any(-1, keepdim=True), others, z)
+
+
+def then(first: Transform | None, second: Transform) -> Transform:
     """Two changes of the logits, one after the other."""
     return second if first is None else lambda z, row: second(first(z, row), row)
 

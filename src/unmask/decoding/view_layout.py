@@ -9,6 +9,7 @@ from torch import Tensor
 
 from unmask.decoding.state import State, Where
 from unmask.kernels.common import Stats
+from unmask.kernels.reduce import Transform
 from unmask.rules.part import LogitCells
 from unmask.rules.view import Needs, Progress, View
 
@@ -28,6 +29,7 @@ class CellStats:
     credit: tuple[Tensor, Tensor] | None  # tokens and their credit after this forward, [N, K] each
     top: tuple[Tensor, Tensor] | None = None  # the likeliest tokens, their probabilities: [N, k]
     ends: Tensor | None = None  # True where the token ends the answer
+    changed: Transform | None = None  # from the model's logits to those of the scored distributions
 
 
 def lay_out(

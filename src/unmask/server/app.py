@@ -110,9 +110,9 @@ async def answer(
     begin, route = perf_counter(), route_of(request.url.path)
     prepared, choices = await service.submit(body, client_of(request.scope))
     prompt_tokens = sum(choice.reader.prompt_tokens for choice in choices[:: body.n or 1])
-    reply = Reply(
-        isinstance(body, ChatRequest), service.served.name, prepared.record(), prompt_tokens
-    )
+    served, chat = service.served, isinstance(body, ChatRequest)
+    tokenizer = served.session.tokenizer
+    reply = Reply(chat, served.name, prepared.record(), prompt_tokens, tokenizer)
 
     def first_text() -> None:
         service.metrics.first_text.labels(route).observe(perf_counter() - begin)

@@ -17,6 +17,7 @@ from unmask.server.prepare import PreparedRequest
 from unmask.server.traces import BeginTrace, RowTrace, TraceBuffer, TraceStore
 from unmask.text.answers import Answer
 from unmask.text.clock import Seconds
+from unmask.text.logprobs import CommitLogprobs, TokenLogprob
 from unmask.text.session import Session
 from unmask.text.settled import RowCanvas, TextReader
 
@@ -69,11 +70,15 @@ class Ending:
     nfe: int
     nfe_eos: int
     trace: str | None = None
+    logprobs: list[TokenLogprob | None] | None = None  # of the text's tokens, if asked for
+    ids: list[int] | None = None  # the text's tokens, if their step map is asked for
+    step_map: list[int] | None = None
 
     def record(self) -> dict[str, object]:
         """The cost of one choice, for its response."""
         names = ("nfe", "nfe_eos", "tokens", "written", "trace")
-        return {name: getattr(self, name) for name in names}
+        more = {} if self.step_map is None else {"ids": self.ids, "step_map": self.step_map}
+        return {**{name: getattr(self, name) for name in names}, **more}
 
 
 @dataclass(eq=False)
@@ -88,6 +93,8 @@ class Choice:
     account: Account
     trace_buffer: TraceBuffer | None = None
     begin_trace: Callable[[], RowTrace] | None = None
+    logprobs: CommitLogprobs | None = None
+    step_map: bool = False  # whether the ending has one
     apart: bool = False
     started: float = 0.0
     _trace: RowTrace | None = None
@@ -96,11 +103,15 @@ class Choice:
     def begin(self) -> None:
         """Start the trace, if the request asked for one."""
         self._trace = None if self.begin_trace is None else self.begin_trace()
+        if self.logprobs is not None:
+            self.logprobs.at.clear()  # a row may start again
 
     def see(self, step: Step, row: int) -> bool:
         """Record and send a step; True once the settled text holds a stop string."""
         if self._trace is not None:
             self._trace.see(step, row)
+        if self.logprobs is not None:
+            self.logprobs.see(step, row)
         if not self.reader.stops and not self.streamed:
             return False
         canvas = RowCanvas.of(step, row)
@@ -137,14 +148,25 @@ class Choice:
         read = self.reader.read(answer.ids, ended=True)
         reason = "length" if answer.cut_off and not read.stopped else "stop"
         tokens = read.tokens if read.stopped and not infill else answer.tokens
-        return Ending(read.text, reason, tokens, answer.written, answer.nfe, answer.nfe_eos, trace)
+        costs = answer.written, answer.nfe, answer.nfe_eos
+        kept, steps = answer.ids if infill else answer.ids[:tokens], answer.step_map
+        return Ending(
+            read.text, reason, tokens, *costs, trace, self._logprobs(tokens),
+            *((kept, steps[: len(kept)]) if self.step_map else (None, None)),
+        )  # fmt: skip
+
+    def _logprobs(self, tokens: int) -> list[TokenLogprob | None] | None:
+        if self.logprobs is None:
+            return None
+        return self.logprobs.of(self.request, self.reader.spec.mask_id, tokens)
 
     def _cut(self, canvas: RowCanvas, trace: str | None) -> Ending:
         read, mask = self.reader.settled(canvas), self.reader.spec.mask_id
         masks = len(canvas.ids) - self.reader.prompt_tokens  # of a canvas that may have grown
         written = masks - canvas.ids.count(mask)
         tokens = written if self.reader.infill else read.tokens
-        return Ending(read.text, "stop", tokens, written, canvas.forward, canvas.forward, trace)
+        costs = written, canvas.forward, canvas.forward
+        return Ending(read.text, "stop", tokens, *costs, trace, self._logprobs(tokens))
 
 
 def choices_of(
@@ -163,6 +185,9 @@ def choices_of(
     for index, request in enumerate(prepared.requests):
         reader = TextReader(session.tokenizer, session.spec, request, prepared.stops)
         choice = Choice(index, request, reader, mailbox, streamed, account)
+        choice.step_map = prepared.step_map
+        if prepared.logprobs is not None:
+            choice.logprobs = CommitLogprobs(prepared.logprobs)
         if begin_trace is not None:
             choice.trace_buffer = buffer = traces.open()
             choice.begin_trace = partial(RowTrace, begin_trace, request, buffer, traces)

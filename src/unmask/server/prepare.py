@@ -11,6 +11,7 @@ from unmask.decoding.request import Request
 from unmask.decoding.resolve import Resolved
 from unmask.errors import RequestError, UnmaskError
 from unmask.server.errors import ApiError, wrong_request
+from unmask.server.languages import language_of
 from unmask.server.limits import RequestLimits, check_rule
 from unmask.server.schema import LENGTHS, REQUEST_OPTIONS, ChatRequest, CompletionRequest
 from unmask.text.prompts import Prompt, RenderedPrompt
@@ -34,6 +35,8 @@ class PreparedRequest:
     resolved: Resolved
     stops: tuple[str, ...]
     warnings: tuple[str, ...]
+    logprobs: int | None = None  # alternatives for each token; None: no log-probabilities
+    step_map: bool = False
 
     def record(self) -> dict[str, Any]:
         """The settings that are used, for the response."""
@@ -68,7 +71,15 @@ def prepare(served: ServedModel, body: ChatRequest | CompletionRequest) -> Prepa
     unique = tuple(dict.fromkeys([*warned, *messages]))
     copies = [request for request in first for _ in range(body.n or 1)]
     requests = [replace(copy, seed=resolved.seed + place) for place, copy in enumerate(copies)]
-    return PreparedRequest(tuple(requests), resolved, stops, unique)
+    logprobs, steps = alternatives(body), bool(body.step_map)
+    return PreparedRequest(tuple(requests), resolved, stops, unique, logprobs, steps)
+
+
+def alternatives(body: ChatRequest | CompletionRequest) -> int | None:
+    """How many alternatives a request wants for each token; None: no log-probabilities."""
+    if isinstance(body, CompletionRequest):
+        return body.logprobs
+    return (body.top_logprobs or 0) if body.logprobs else None
 
 
 def check_together(served: ServedModel, body: ChatRequest | CompletionRequest) -> None:
@@ -80,6 +91,10 @@ def check_together(served: ServedModel, body: ChatRequest | CompletionRequest) -
         raise ApiError(400, "diffusing sends every step, so it needs stream", param="diffusing")
     if body.stream_options is not None and not body.stream:
         raise ApiError(400, "stream_options needs stream", param="stream_options")
+    if isinstance(body, ChatRequest) and body.top_logprobs and not body.logprobs:
+        raise ApiError(400, "top_logprobs needs logprobs", param="top_logprobs")
+    if body.step_map and body.stop:
+        raise ApiError(400, "a step map is of a whole answer; leave out stop", param="step_map")
     if len(set(_lengths(body).values())) > 1:
         lengths = ", ".join(f"{name} {value}" for name, value in _lengths(body).items())
         raise ApiError(400, f"give one length, got {lengths}", param="length")
@@ -101,6 +116,7 @@ def _options(served: ServedModel, body: ChatRequest | CompletionRequest) -> Deco
     changes = {name: getattr(body, name) for name in REQUEST_OPTIONS}
     changes["length"] = next(iter(_lengths(body).values()), None)
     changes["template_args"] = getattr(body, "chat_template_kwargs", None)
+    changes["language"] = language_of(body)
     options = served.session.changed(changes)
     if options.length == "auto" and options.longest is None:
         options = replace(options, longest=served.limits.length)

@@ -10,7 +10,9 @@ from uuid import uuid4
 
 from pydantic import BaseModel, Field
 
+from unmask.models.tokenizer import Tokenizer
 from unmask.server.choices import Ending
+from unmask.server.logprobs import chat_logprobs, text_logprobs
 
 Reason = Literal["stop", "length"]
 
@@ -38,6 +40,8 @@ class ChoiceCost(BaseModel):
     trace: str | None = Field(
         None, description="id for GET /v1/traces/{id}, if the request set `trace`"
     )
+    ids: list[int] | None = Field(None, description="the tokens, if the request set `step_map`")
+    step_map: list[int] | None = Field(None, description="the forward that fixed each token")
 
 
 class AssistantMessage(BaseModel):
@@ -50,7 +54,7 @@ class ChatChoice(BaseModel):
     index: int
     message: AssistantMessage
     finish_reason: Reason
-    logprobs: None = None
+    logprobs: dict[str, Any] | None = None
     unmask: ChoiceCost
 
 
@@ -58,7 +62,7 @@ class TextChoice(BaseModel):
     index: int
     text: str
     finish_reason: Reason
-    logprobs: None = None
+    logprobs: dict[str, Any] | None = None
     unmask: ChoiceCost
 
 
@@ -105,6 +109,7 @@ class Reply:
     model: str
     settings: dict[str, Any]
     prompt_tokens: int
+    tokenizer: Tokenizer
     id: str = field(init=False)
     created: int = field(default_factory=lambda: int(time.time()))
 
@@ -138,7 +143,8 @@ class Reply:
             choice["delta"] = {} if content is None else {"content": content}
         else:
             choice["text"] = content or ""
-        choice |= {"finish_reason": ending.reason if ending else None, "logprobs": None}
+        logprobs = None if ending is None else self._logprobs(ending)
+        choice |= {"finish_reason": ending.reason if ending else None, "logprobs": logprobs}
         if ending is not None:
             choice["unmask"] = ending.record()
         return {**self._head(self._chunk_kind), "choices": [choice], **more}
@@ -167,5 +173,12 @@ class Reply:
         content: dict[str, Any] = {"text": ending.text}
         if self.chat:
             content = {"message": {"role": "assistant", "content": ending.text, "refusal": None}}
-        rest = {"finish_reason": ending.reason, "logprobs": None, "unmask": ending.record()}
-        return {"index": index, **content, **rest}
+        rest = {"finish_reason": ending.reason, "logprobs": self._logprobs(ending)}
+        return {"index": index, **content, **rest, "unmask": ending.record()}
+
+    def _logprobs(self, ending: Ending) -> dict[str, Any] | None:
+        """The log-probabilities of a choice, if they were asked for; in a stream at its end."""
+        if ending.logprobs is None:
+            return None
+        form = chat_logprobs if self.chat else text_logprobs
+        return form(ending.logprobs, self.tokenizer)

@@ -14,8 +14,8 @@ Count = Annotated[int, Field(ge=1, le=MOST)]
 Zero = Annotated[float, Field(ge=0, le=0)]
 
 UNSUPPORTED = (
-    "logprobs", "top_logprobs", "logit_bias", "frequency_penalty", "presence_penalty", "tools",
-    "tool_choice", "functions", "function_call", "response_format", "modalities", "audio",
+    "logit_bias", "frequency_penalty", "presence_penalty", "tools",
+    "tool_choice", "functions", "function_call", "modalities", "audio",
     "prediction", "best_of", "echo", "suffix", "web_search_options",
 )  # fmt: skip
 
@@ -29,6 +29,28 @@ class StrictModel(BaseModel):
     """Unknown fields and wrong types are errors; null is the same as leaving a field out."""
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+
+class PlainFormat(StrictModel):
+    type: Literal["text", "json_object"]
+
+
+class NamedSchema(StrictModel):
+    name: str = Field(max_length=256)
+    description: str | None = Field(None, max_length=2**16)
+    schema_: dict[str, Any] = Field(alias="schema")
+    strict: bool | None = None
+
+
+class SchemaFormat(StrictModel):
+    type: Literal["json_schema"]
+    json_schema: NamedSchema
+
+
+Expression = Annotated[str, Field(min_length=1, max_length=4096)]
+Choices = Annotated[
+    list[Annotated[str, Field(min_length=1, max_length=4096)]], Field(min_length=1, max_length=256)
+]
 
 
 class StreamOptions(StrictModel):
@@ -72,6 +94,15 @@ class CommonFields(StrictModel):
     diffusing: bool | None = Field(
         None, description="with stream: send the whole canvas after each step"
     )
+    response_format: PlainFormat | SchemaFormat | None = Field(
+        None, description="JSON of any kind, or JSON that is valid under a JSON Schema"
+    )
+    regex: Expression | None = Field(None, description="the answer matches this expression")
+    choice: Choices | None = Field(None, description="the answer is one of these texts")
+    guided_regex: Expression | None = Field(None, description="same as `regex`")
+    guided_choice: Choices | None = Field(None, description="same as `choice`")
+    guided_json: dict[str, Any] | None = Field(None, description="the answer fits this JSON Schema")
+    step_map: bool | None = Field(None, description="the forward pass that fixed each token")
     trace: bool | None = Field(None, description="record every step for GET /v1/traces/{id}")
 
     # Accepted and ignored.
@@ -118,10 +149,6 @@ class ChatMessage(StrictModel):
         return {"role": role, "content": "".join(part.text for part in self.content)}
 
 
-class PlainFormat(StrictModel):
-    type: Literal["text"]
-
-
 class ChatRequest(CommonFields):
     """A chat to answer, or with `infill` a chat whose masks are filled."""
 
@@ -133,13 +160,12 @@ class ChatRequest(CommonFields):
     reasoning_effort: str | None = Field(None, max_length=64)
     verbosity: str | None = Field(None, max_length=64)
 
-    logprobs: Literal[False] | None = None
-    top_logprobs: Literal[0] | None = None
+    logprobs: bool | None = Field(None, description="log-probabilities of tokens at their commit")
+    top_logprobs: int | None = Field(None, ge=0, le=20, description="alternatives for each token")
     tools: Annotated[list[Any], Field(max_length=0)] | None = None
     tool_choice: Literal["none", "auto"] | None = None
     functions: Annotated[list[Any], Field(max_length=0)] | None = None
     function_call: Literal["none", "auto"] | None = None
-    response_format: PlainFormat | None = None
     modalities: Annotated[list[Literal["text"]], Field(min_length=1, max_length=1)] | None = None
     audio: None = None
     prediction: None = None
@@ -151,7 +177,9 @@ class CompletionRequest(CommonFields):
 
     prompt: Text | Annotated[list[Text], Field(min_length=1, max_length=128)]
 
-    logprobs: None = None
+    logprobs: int | None = Field(
+        None, ge=0, le=20, description="log-probabilities at commit, with so many alternatives"
+    )
     best_of: Literal[1] | None = None
     echo: Literal[False] | None = None
     suffix: None = None

@@ -61,6 +61,13 @@ class Answer:
             "effective": round(self.tokens / self.nfe_eos, 3),
         }
 
+    @property
+    def step_map(self) -> list[int]:
+        """The forward pass, from 0, that fixed each token of `ids`; -1 where the text gave it."""
+        if len(self.ids) == len(self.commit_steps):
+            return self.commit_steps
+        return [step for step in self.commit_steps if step >= 0][: len(self.ids)]
+
     def record(self) -> dict[str, Any]:
         """For JSON."""
         seconds = {
@@ -70,6 +77,7 @@ class Answer:
             "total": round(self.seconds.total, 6),
         }
         record = {**vars(self), "tokens_per_forward": self.tokens_per_forward, "seconds": seconds}
+        record["step_map"] = self.step_map
         del record["commit_steps"], record["trace"]
         if not self.kl_error:
             del record["kl_error"]

@@ -27,6 +27,7 @@ from unmask.models.caches import POLICIES, Cached, check_cache
 from unmask.models.denoiser import Denoiser
 from unmask.models.describe import Description, describe
 from unmask.models.fingerprint import fingerprint, sha_of
+from unmask.models.languages import Languages
 from unmask.models.load import default_dtype, find_folder, load_described, usable_device
 from unmask.models.recommended import Recommendation
 from unmask.models.source import ModelSource
@@ -92,7 +93,8 @@ class Session:
             checkpoint = describe(
                 find_folder(self.name), self.options.mask_id, family=self.options.family
             )
-            self.spec = resolve(sized(self.options, checkpoint), checkpoint.spec).spec
+            free = replace(self.options, language=None)
+            self.spec = resolve(sized(free, checkpoint), checkpoint.spec).spec
             self.checkpoint = replace(checkpoint, spec=self.spec)
             self.tokenizer, self.context = checkpoint.tokenizer, checkpoint.context
         else:
@@ -100,6 +102,7 @@ class Session:
             self.spec, self.context = self._in_memory.spec, None
             self.name, self.device = self.spec.name, self._in_memory.device
         self.context = context or self.context
+        self.language = Languages(self.tokenizer, self.spec.vocab_size)
         self._check(self.options)
 
     control_tokens: bool = False
@@ -258,7 +261,8 @@ class Session:
         options = options or self.options
         if defaults is None:
             options, defaults = sized(options, self.checkpoint), USUAL
-        return resolve(options, self.spec, defaults, infill=infill, loaded=True)
+        language = None if options.language is None else self.language(options.language)
+        return resolve(options, self.spec, defaults, infill=infill, loaded=True, language=language)
 
     @property
     def recommended(self) -> Recommendation | None:

@@ -17,6 +17,7 @@ from unmask.decoding.results import Step
 from unmask.decoding.state import State
 from unmask.kernels import MODULES, backend, missing, use
 from unmask.models.denoiser import Denoiser
+from unmask.models.languages import Languages
 from unmask.models.tokenizer import Tokenizer
 from unmask.rules.rule import Decision, Rule
 from unmask.rules.spelling import for_file
@@ -45,7 +46,7 @@ def replay(trace: Trace, model: Denoiser, tokenizer: Tokenizer | None = None) ->
     """Run a trace again; returns the bytes of a new trace, to compare with `difference`."""
     branch = trace.header.get("branch")
     script = trace.moments[: branch["step"]] if branch else ()
-    request = request_of(trace, model, trace.settings)
+    request = request_of(trace, model, trace.settings, tokenizer)
     return _traced(trace, model, request, script, tokenizer, branch)
 
 
@@ -64,7 +65,7 @@ def branch(
         )
     if step and str(rule) != str(trace.rule):
         _check_branch(trace.rule, rule, step)
-    request = request_of(trace, model, replace(trace.settings, rule=rule))
+    request = request_of(trace, model, replace(trace.settings, rule=rule), tokenizer)
     origin = {"of": trace.name, "rule": for_file(trace.rule), "step": step}
     return _traced(trace, model, request, trace.moments[:step], tokenizer, origin)
 
@@ -101,7 +102,9 @@ def _parted(was: Moment, now: Moment) -> tuple[int, ...]:
     return tuple(sorted({place for place, _ in written} | ({*was.revoked} ^ {*now.revoked})))
 
 
-def request_of(trace: Trace, model: Denoiser, settings: Settings) -> Request:
+def request_of(
+    trace: Trace, model: Denoiser, settings: Settings, tokenizer: Tokenizer | None = None
+) -> Request:
     """The request of a trace, for a model with the same vocabulary."""
     spec, known = model.spec, trace.spec
     if (spec.mask_id, spec.vocab_size) != (known.mask_id, known.vocab_size):
@@ -109,6 +112,10 @@ def request_of(trace: Trace, model: Denoiser, settings: Settings) -> Request:
             f"{trace.name} was made with mask id {known.mask_id} of {known.vocab_size} tokens, and "
             f"{spec.name} has mask id {spec.mask_id} of {spec.vocab_size}; give the same model"
         )
+    if notation := trace.header.get("language"):
+        if tokenizer is None:
+            raise TraceError(f"{trace.name} was made in a language, which needs the tokenizer")
+        settings = replace(settings, language=Languages(tokenizer, spec.vocab_size)(notation))
     request = infill_request(spec, trace.canvas.tolist(), settings, trace.header["seed"])
     return replace(request, length=trace.header["length"])
 

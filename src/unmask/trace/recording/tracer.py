@@ -143,6 +143,7 @@ class Tracer:
                 "history": settings.history,
             },
             **({"parts": origins} if origins else {}),
+            **({} if settings.language is None else {"language": settings.language.name}),
             **({"rewrites": True} if settings.rule.rewrites else {}),
             "kl": direction(settings.rule),
             "seed": request.seed,

@@ -1,0 +1,1 @@
+"""Regular languages over tokens: automata, exact marginals, and what builds them."""

@@ -1,0 +1,113 @@
+"""Builds the automaton of a language over a vocabulary, and keeps it on disk."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import zipfile
+from collections.abc import Sequence
+from hashlib import sha256
+from pathlib import Path
+
+import numpy as np
+
+from unmask.errors import RequestError, UnmaskError, shown
+from unmask.languages.automaton import TokenAutomaton
+from unmask.languages.notation import regex_of
+from unmask.languages.spelled import ByteAutomaton, over_tokens
+
+VERSION = 1  # of the files; part of their names
+MOST_STATES = 20_000  # of an automaton over bytes
+END = 1  # the byte behind an expression
+MOST_KEPT = 256  # files in the folder; the oldest are removed
+
+
+def build(
+    language: str, spellings: Sequence[bytes | None], folder: Path | None = None
+) -> TokenAutomaton:
+    """The automaton of a language in its notation, over tokens with these bytes.
+
+    With a folder it is read from there if it was built before, and kept there otherwise.
+    """
+    expression = regex_of(language)
+    file = None if folder is None else folder / f"{_key(expression, spellings)}.npz"
+    if file is not None and (known := _read(file, language)) is not None:
+        return known
+    automaton = over_tokens(byte_automaton(expression, shown(language)), spellings, language)
+    if file is not None:
+        _write(file, automaton)
+    return automaton
+
+
+def byte_automaton(expression: str, name: str) -> ByteAutomaton:
+    """The least automaton over bytes of a regular expression.
+
+    The library also prepares to search in longer texts, which can take exponential time, and it
+    loses ways that lead from a text of the language through one that is not. So the expression
+    stands between two bytes that texts hardly use, 0 and 1; a text never holds a 1.
+    """
+    try:
+        from outlines_core import Index, Vocabulary
+    except ImportError:
+        raise UnmaskError(
+            "a language needs outlines-core; install it with pip install 'unmask[structured]'"
+        ) from None
+    every_byte = Vocabulary(256, {bytes([byte]): [byte] for byte in range(256)})
+    try:
+        index = Index(rf"\x00(?:{expression})\x01", every_byte)
+    except ValueError as error:
+        reason = " ".join(str(error).split())[-200:]
+        raise RequestError(f"{name} is no regular expression that can be kept: {reason}") from None
+    transitions = index.get_transitions()
+    if len(transitions) > MOST_STATES:
+        raise RequestError(
+            f"{name} has {len(transitions)} states; at most {MOST_STATES} are allowed: use smaller "
+            "repetitions"
+        )
+    ends = index.get_final_states()
+    final = [state for state, moves in transitions.items() if moves.pop(END, None) in ends]
+    return ByteAutomaton.of(transitions, transitions[index.get_initial_state()][0], final)
+
+
+def cache_folder() -> Path:
+    """Where automata are kept."""
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "unmask" / "languages"
+
+
+def _key(expression: str, spellings: Sequence[bytes | None]) -> str:
+    digest = sha256(f"{VERSION} {len(expression)} {expression}".encode())
+    for word in spellings:
+        digest.update(b"-" if word is None else b"%d:%b" % (len(word), word))
+    return digest.hexdigest()[:40]
+
+
+def _read(file: Path, name: str) -> TokenAutomaton | None:
+    """An automaton from a file; None if there is none, or if it is broken."""
+    try:
+        with np.load(file, allow_pickle=False) as kept:
+            classes, table, accepting = (kept[part] for part in ("classes", "table", "accepting"))
+            start = int(kept["start"])
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+        return None
+    return TokenAutomaton(classes, table, accepting, start, name)
+
+
+def _write(file: Path, automaton: TokenAutomaton) -> None:
+    """Keep an automaton; a folder that cannot be written is no error."""
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=file.parent, suffix=".tmp", delete=False) as stream:
+            np.savez_compressed(
+                stream,
+                classes=automaton.classes,
+                table=automaton.table,
+                accepting=automaton.accepting,
+                start=np.int64(automaton.start),
+            )
+        Path(stream.name).replace(file)
+        kept = sorted(file.parent.glob("*.npz"), key=lambda each: each.stat().st_mtime)
+        for old in kept[:-MOST_KEPT]:
+            old.unlink(missing_ok=True)
+    except OSError:
+        return

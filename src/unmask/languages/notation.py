@@ -1,0 +1,56 @@
+"""The notation of a language: regex:TEXT, choice:a,b,c, schema:JSON or a file, or json."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+from unmask.errors import RequestError, shown
+from unmask.languages.schema import json_regex, schema_regex
+from unmask.languages.strings import escaped
+
+FORMS = "regex:TEXT, choice:a,b,c, schema:JSON or json"
+
+
+def regex_of(language: str) -> str:
+    """The regular expression of a language."""
+    kind, colon, text = language.partition(":")
+    if language == "json":
+        return json_regex()
+    if not colon or kind not in _READERS or not text:
+        raise RequestError(f"language must be {FORMS}, got {shown(language)}")
+    return _READERS[kind](text)
+
+
+def choice(texts: list[str]) -> str:
+    """The notation of a choice between texts."""
+    return f"choice:{json.dumps(texts, ensure_ascii=False)}"
+
+
+def schema_file(path: str) -> str:
+    """The notation of the schema in a file."""
+    try:
+        return f"schema:{Path(path).read_text(encoding='utf-8')}"
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
+        raise RequestError(f"{path} cannot be read: {reason}") from None
+
+
+def _choices(text: str) -> str:
+    texts = text.split(",")
+    if text.startswith("["):
+        try:
+            texts = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise RequestError(f"choice is not a JSON list: {error}") from None
+    if not all(isinstance(each, str) and each for each in texts) or not texts:
+        raise RequestError(f"choice takes texts that are not empty, got {shown(text)}")
+    return "|".join(map(escaped, texts))
+
+
+_READERS: dict[str, Callable[[str], str]] = {
+    "regex": lambda text: text,
+    "choice": _choices,
+    "schema": schema_regex,
+}

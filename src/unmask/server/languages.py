@@ -1,0 +1,43 @@
+"""The language that a request asks for, by any of the names that clients use."""
+
+from __future__ import annotations
+
+import json
+
+from unmask.languages.notation import choice
+from unmask.server.errors import ApiError
+from unmask.server.schema import ChatRequest, CompletionRequest, SchemaFormat
+
+
+def language_of(body: ChatRequest | CompletionRequest) -> str | None:
+    """The notation of the request's language; None for any text."""
+    asked: dict[str, str | None] = {
+        "response_format": _format(body),
+        **{name: _regex(getattr(body, name)) for name in ("regex", "guided_regex")},
+        **{name: _choice(getattr(body, name)) for name in ("choice", "guided_choice")},
+        "guided_json": None if body.guided_json is None else _schema(body.guided_json),
+    }
+    given = {name: notation for name, notation in asked.items() if notation is not None}
+    if len(given) > 1:
+        names = " and ".join(given)
+        raise ApiError(400, f"give one of {names}, not both", param=list(given)[-1])
+    return next(iter(given.values()), None)
+
+
+def _format(body: ChatRequest | CompletionRequest) -> str | None:
+    form = body.response_format
+    if form is None or form.type == "text":
+        return None
+    return _schema(form.json_schema.schema_) if isinstance(form, SchemaFormat) else "json"
+
+
+def _schema(schema: object) -> str:
+    return f"schema:{json.dumps(schema, ensure_ascii=False)}"
+
+
+def _regex(expression: str | None) -> str | None:
+    return None if expression is None else f"regex:{expression}"
+
+
+def _choice(texts: list[str] | None) -> str | None:
+    return None if texts is None else choice(texts)

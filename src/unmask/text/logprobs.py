@@ -1,0 +1,96 @@
+"""Log-probabilities of tokens at the forward that committed them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from unmask.decoding.request import Request
+from unmask.decoding.results import Step
+from unmask.kernels.reduce import working_dtype
+from unmask.text.answers import Answer
+
+
+@dataclass(frozen=True)
+class TokenLogprob:
+    """A committed token: its log-probability at its forward, and the likeliest tokens there."""
+
+    token: int
+    logprob: float
+    forward: int  # the forward, from 0, that committed it
+    top: tuple[tuple[int, float], ...] = ()  # ids and log-probabilities, the likeliest first
+
+
+@dataclass
+class CommitLogprobs:
+    """Reads the steps of one row, by the model's own distribution at temperature 1.
+
+    Tokens that no decision committed, such as those an EOS policy fills in, have none.
+    """
+
+    top: int = 0  # how many alternatives to keep
+    at: dict[int, TokenLogprob] = field(default_factory=dict)  # by position of the canvas
+
+    def see(self, step: Step, row: int) -> None:
+        """Read a step, which has its logits."""
+        assert step.logits is not None, "the steps are made with keep_logits"
+        written = step.decision.chosen[row]
+        if step.decision.written is not None:
+            written = written | step.decision.written[row]
+        for column in written.nonzero()[:, 0].tolist():
+            position = int(step.start[row]) + column
+            here = (step.logits.rows == row) & (step.logits.positions == position)
+            cell = here.nonzero()[:, 0].tolist()
+            if cell:
+                token = int(step.view.token[row, column])
+                self.at[position] = self._of(
+                    step.logits.values[cell[0]], token, int(step.forward[row])
+                )
+        if step.source is not None:  # the canvas has grown
+            old = step.source[row].tolist()
+            self.at = {new: self.at[was] for new, was in enumerate(old) if was in self.at}
+
+    def _of(self, logits: torch.Tensor, token: int, forward: int) -> TokenLogprob:
+        logp = logits.to(working_dtype(logits)).log_softmax(-1)
+        top = logp.topk(min(self.top, len(logp)))
+        pairs = zip(top.indices.tolist(), top.values.tolist(), strict=True)
+        return TokenLogprob(token, float(logp[token]), forward, tuple(pairs))
+
+    def of(self, request: Request, mask_id: int, count: int) -> list[TokenLogprob | None]:
+        """Those of the first `count` tokens of an answer, or of all masks that were filled."""
+        masks = (request.canvas == mask_id).nonzero()[:, 0].tolist()
+        places = masks if request.length is None else range(masks[0], masks[0] + count)
+        return [self.at.get(place) for place in places]
+
+
+class RunLogprobs:
+    """Log-probabilities of the rows of a run, with `top` alternatives; None: not wanted."""
+
+    def __init__(self, top: int | None, mask_id: int) -> None:
+        self.mask_id = mask_id
+        self.top, self.wanted = top, top is not None
+        self._rows: dict[int, CommitLogprobs] = {}
+
+    def __call__(self, step: Step) -> None:
+        for row, key in enumerate(step.keys if self.wanted else ()):
+            self._rows.setdefault(key, CommitLogprobs(self.top or 0)).see(step, row)
+
+    def record(self, key: int, request: Request, answer: Answer) -> dict[str, Any]:
+        """What a finished row adds to its JSON: the prompt, and a number for each token written."""
+        if not self.wanted:
+            return {}
+        prompt = request.canvas.tolist()
+        if request.length is not None:
+            prompt = prompt[: prompt.index(self.mask_id)]
+        entries = self._rows.pop(key).of(request, self.mask_id, len(answer.ids))
+        tops = [None if each is None else each.top for each in entries]
+        return {
+            "prompt_ids": prompt,
+            "logprobs": [None if each is None else round(each.logprob, 6) for each in entries],
+            "top_logprobs": [
+                None if top is None else [[token, round(logprob, 6)] for token, logprob in top]
+                for top in tops
+            ],
+        }
