@@ -3,6 +3,7 @@
     python -m bench.structured build      # a schema of ten fields, a vocabulary of 126,464 tokens
     python -m bench.structured overhead   # a step in blocks of 32, with the schema and without
     python -m bench.structured valid --answers 1000 --vocabulary 1500
+    python -m bench.structured words --answers 200
 
 The model has random weights. The vocabulary is that of the sources of the installed packages: all
 bytes, then the shortest words and runs of signs.
@@ -23,16 +24,21 @@ import torch
 
 from bench.common import LLADA_VOCABULARY, PeakMemory, Shape, llada_shaped
 from bench.schemas import SCHEMAS, TEN_FIELDS
-from unmask import decode_many
+from unmask import Session, decode_many
 from unmask.decoding.loop import Batch
 from unmask.decoding.request import Settings, prompt_request
 from unmask.decoding.sampling import Sampling
+from unmask.embedded.tasks import TASKS
+from unmask.lab.stats import paired
 from unmask.languages.automaton import TokenAutomaton
 from unmask.languages.build import build
 from unmask.models.pretrained import Pretrained
 from unmask.models.wrappers.timed import Timed
 from unmask.rules.registry import kinds, notation
 from unmask.rules.rule import Rule
+
+FORMATS = jsonschema.Draft202012Validator.FORMAT_CHECKER
+ENDED = r"regex:(?:.|\n)*#### [0-9]+"
 
 
 def vocabulary(size: int) -> list[bytes | None]:
@@ -119,15 +125,29 @@ def count_valid(
     good = 0
     for result in results:
         text = b"".join(words[token] or b"" for token in result.ids if token != eos).decode()
-        jsonschema.validate(json.loads(text), schema, format_checker=jsonschema.FormatChecker())
+        jsonschema.validate(json.loads(text), schema, format_checker=FORMATS)
         good += 1
     return good
+
+
+def measure_words(count: int) -> None:
+    """Word problems on the embedded model: right answers in the language and without it."""
+    session, task = Session(), TASKS["words"]
+    problems = task.sample("test", count)
+    prompts = [problem.prompt for problem in problems]
+    solved = {}
+    for name, language in (("free", None), ("language", ENDED)):
+        answers = session.generate(prompts, language=language, batch_size=16)
+        pairs = zip(problems, answers, strict=True)
+        solved[name] = [task.solved(problem, answer.text) for problem, answer in pairs]
+        print(f"{name}: {sum(solved[name])} of {count} right", flush=True)
+    print(paired(solved["free"], solved["language"]))
 
 
 def main() -> None:
     """Read the arguments."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=("build", "overhead", "valid"))
+    parser.add_argument("what", choices=("build", "overhead", "valid", "words"))
     parser.add_argument("--answers", type=int, default=1000)
     parser.add_argument("--vocabulary", type=int, default=1500)
     parser.add_argument("--rule", action="append", help="default: every selection in turn")
@@ -137,6 +157,8 @@ def main() -> None:
         measure_build()
     elif arguments.what == "overhead":
         measure_overhead()
+    elif arguments.what == "words":
+        measure_words(arguments.answers)
     else:
         valid(arguments.answers, arguments.vocabulary, arguments.rule or selections())
 

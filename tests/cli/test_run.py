@@ -223,3 +223,21 @@ def test_an_empty_prompt_is_not_decoded(run, in_file, tmp_path):
     for line in ({"prompt": " "}, {"messages": [{"role": "user", "content": ""}]}):
         code, _, err = run("--input", in_file({"prompt": "x"}, line))
         assert (code, err) == (2, f"unmask run: {tmp_path}/in.jsonl:2: {message}")
+
+
+def test_an_answer_stays_in_its_language_and_says_how_it_was_committed(capsys, tmp_path):
+    prompt = "Ann has 12 pens. She buys 3, then loses 5. How many now?"
+    words = ["run", prompt, "--regex", "#### [0-9]+", "--json", "--logprobs", "2"]
+    assert main(words) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert record["text"].startswith("#### ")
+    assert record["settings"]["language"] == "regex:#### [0-9]+"
+    count = len(record["ids"])
+    assert count == len(record["step_map"]) == len(record["logprobs"])
+    assert [len(top) for top in record["top_logprobs"]] == [2] * count
+    assert record["prompt_ids"]
+    (tmp_path / "s.json").write_text('{"type": "string"}')
+    assert main(["run", prompt, "--schema", str(tmp_path / "s.json")]) != 0
+    assert "holds no answer that this model can write" in capsys.readouterr().err
+    assert main(["run", prompt, "--logprobs", "2"]) != 0
+    assert "give --json or --input" in capsys.readouterr().err
