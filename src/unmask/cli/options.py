@@ -23,6 +23,9 @@ PRESET = {
 }
 
 
+WITH_COMMAS = ("rule", "language")  # options whose values have commas: each is given by itself
+
+
 def add_options(
     group: argparse._ActionsContainer,
     names: Iterable[str],
@@ -34,8 +37,6 @@ def add_options(
     `defaults` replaces the words for the default in the help text.
     """
     for name in names:
-        if name == "language":  # it has arguments of its own, see `add_language`
-            continue
         option = OPTIONS[name]
         default = (defaults or {}).get(name, option.default)
         words = (
@@ -45,8 +46,8 @@ def add_options(
         )
         help_text = f"{option.help}{words} (default: {default})"
         flag = f"--{name.replace('_', '-')}"
-        if several and name == "rule":
-            group.add_argument(flag, action="append", metavar="RULE", help=help_text)
+        if several and name in WITH_COMMAS:
+            group.add_argument(flag, action="append", metavar=option.metavar, help=help_text)
         elif option.kind == "switch" and not several:
             group.add_argument(flag, action="store_const", const="true", help=help_text)
         elif option.kind == "word" and not several:
@@ -58,7 +59,7 @@ def add_options(
 
 
 def add_language(group: argparse._ArgumentGroup) -> None:
-    """Add the arguments that say what an answer must be in."""
+    """Add short forms of --language."""
     forms = group.add_mutually_exclusive_group()
     option = partial(forms.add_argument, dest="language")
     regex = "the answer matches this regular expression"
@@ -91,7 +92,7 @@ def read_options(arguments: argparse.Namespace) -> DecodingOptions:
 def given_lists(arguments: argparse.Namespace) -> dict[str, list[Any]]:
     """The options that were given with commas, by name, as lists of values."""
     return {
-        name: text if name == "rule" else [_parse(name, option, part) for part in _parts(text)]
+        name: text if name in WITH_COMMAS else [_parse(name, option, part) for part in _parts(text)]
         for name, option, text in _texts(arguments)
     }
 

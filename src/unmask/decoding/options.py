@@ -44,6 +44,7 @@ class Option:
     most: float = MOST
     words: tuple[str, ...] = ()  # of kind "word"; of a whole number, words that it takes besides
     metavar: str = "N"
+    begins: tuple[str, ...] = ()  # of kind "text": it begins with one of these
 
     @property
     def allowed(self) -> str:
@@ -51,7 +52,7 @@ class Option:
         if self.kind == "switch":
             return "true or false"
         if self.kind == "text":
-            return "a text"
+            return f"a text that begins with {', '.join(self.begins)}" if self.begins else "a text"
         if self.kind == "arguments":
             return ALLOWED
         if self.kind == "word":
@@ -94,7 +95,7 @@ class Option:
         if self.kind == "switch":
             return isinstance(value, bool)
         if self.kind == "text":
-            return isinstance(value, str) and bool(value)
+            return isinstance(value, str) and bool(value) and value.startswith(self.begins or "")
         if isinstance(value, str):
             return value in self.words
         if isinstance(value, bool) or not isinstance(value, int | float):
@@ -218,6 +219,7 @@ class DecodingOptions:
         "what the answer must be in: regex:TEXT, choice:a,b,c, schema:JSON, or json",
         "any text",
         metavar="LANGUAGE",
+        begins=("regex:", "choice:", "schema:", "json"),
     )
 
     def __post_init__(self) -> None:

@@ -29,7 +29,7 @@ KEYS: dict[str, Option] = {
     "limit": _COUNT,
     "timed": Option("switch", "", ""),
     **{name: OPTIONS[name] for name in ("block", "eos", "cache", "length", "seed")},
-    **{name: option for name, option in OPTIONS.items() if name != "language"},
+    **OPTIONS,
 }
 
 

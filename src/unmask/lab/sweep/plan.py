@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from unmask.decoding.options import LOADING, DecodingOptions
-from unmask.decoding.request import Request, prompt_request
+from unmask.decoding.request import Request, Settings, prompt_request
 from unmask.decoding.resolve import Resolved
 from unmask.errors import LabError
 from unmask.lab.benchmarks import Benchmark, Example, Preset, benchmark
@@ -62,6 +62,14 @@ class Work:
             for name, text in self.texts.items()
         ]
 
+    @cached_property
+    def settings(self) -> Settings:
+        """The trial's, with its language over the tokens of the model."""
+        settings, language = self.trial.settings, self.trial.language
+        if language is None:
+            return settings
+        return replace(settings, language=self.session.language(language))
+
     def longest_first(self, asks: Iterable[AskedExample]) -> list[AskedExample]:
         """By their texts: neighbours are alike, so that a batch of them is little padded."""
         return sorted(asks, key=lambda ask: -len(self.texts[ask.example]))
@@ -71,7 +79,7 @@ class Work:
         tokenizer, spec = self.session.tokenizer, self.session.spec
         seed = int(sha_of([self.trial.seed, ask.example])[:12], 16)
         ids = tokenizer.encode(self.texts[ask.example])
-        return prompt_request(spec, ids, self.trial.length, self.trial.settings, seed)
+        return prompt_request(spec, ids, self.trial.length, self.settings, seed)
 
     def _rendered(self, example: Example) -> str:
         prompt = self.preset.prompt(example)
