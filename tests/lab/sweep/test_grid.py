@@ -34,7 +34,7 @@ def test_every_option_can_be_swept():
         "guidance": [1.0, 2], "dtype": ["float32", "bfloat16"], "mask_id": [1, 2],
         "family": ["llada", "dream"], "sub_block": [2, 4],
         "template_args": ['{"a": 1}', '{"a": 2}'],
-        "longest": [32, 64],
+        "longest": [32, 64], "language": ["json", "regex:[0-9]+"],
         "quantize": ["int8", "int4"],
     }  # fmt: skip
     assert set(values) == set(OPTIONS) - {"rule"}

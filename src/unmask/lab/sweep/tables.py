@@ -39,7 +39,7 @@ HEADS = {
 LEAST = 20  # columns for a rule; if fewer are left, rules stand on lines of their own
 VARIED = ("length", "preset", "version", "dtype", "quantize", "cache", "steps", "temperature",
           "top_p", "top_k", "seed", "history", "tempered", "guidance", "mask_id", "longest",
-          "family", "sub_block", "template_args", "decoding", "timing")  # fmt: skip
+          "family", "sub_block", "template_args", "language", "decoding", "timing")  # fmt: skip
 # columns that are aligned left, and the spaces behind them
 WORDS = {"task": 2, "rule": 2, "window": 1, "eos": 1, "also": 1}
 
