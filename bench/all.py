@@ -27,6 +27,7 @@ NAMES = (
     "growth",
     "history",
     "profile",
+    "forward",
 )
 
 

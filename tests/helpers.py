@@ -369,7 +369,7 @@ def hosted_texts() -> list[str]:
     return [
         text
         for text, rule in rules.items()
-        if not (rule.sight or rule.needs.rechecks or rule.needs.ends)
+        if not (rule.window or rule.sight or rule.needs.rechecks or rule.needs.ends)
     ]
 
 

@@ -55,7 +55,7 @@ def model(**changes: Any) -> Pretrained:
     with torch.device("meta"):
         module = Transformer(arch).requires_grad_(False)
     shadows = arch.block is None and not arch.shift
-    spec = ModelSpec(63, 64, 62, name="far away", block=arch.block, shadows=shadows)
+    spec = ModelSpec(63, 64, 62, name="far away", block=arch.block, shadows=shadows, newline_id=9)
     return Pretrained(module, spec)
 
 

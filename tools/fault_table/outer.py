@@ -222,6 +222,20 @@ HOSTS = (
 
 COMMANDS = (
     Fault(
+        "ends-before-the-language",
+        "languages/canvas.py",
+        "self.automaton.can_end_in(len(self.kinds) - place)",
+        "np.zeros(self.automaton.num_states)",
+        first="tests/languages/test_canvas.py",
+    ),
+    Fault(
+        "a-wrong-kernel-is-fine",
+        "doctor/kernels.py",
+        'Finding("kernel", "fault", says',
+        'Finding("kernel", "ok", says',
+        first="tests/doctor/test_doctor.py",
+    ),
+    Fault(
         "answer-to-another-line",
         "cli/run.py",
         "line = lines[missing[key]]",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -20,7 +20,7 @@ from unmask.decoding.request import Request, Settings
 from unmask.decoding.results import CellLogits, Result, Step
 from unmask.decoding.rewrite import grow, rewrite
 from unmask.decoding.sampling import uniform_draws
-from unmask.decoding.state import State
+from unmask.decoding.state import Member, State
 from unmask.decoding.view_layout import CellStats, lay_out
 from unmask.decoding.windows import in_window, open_windows
 from unmask.errors import ModelError
@@ -34,16 +34,6 @@ from unmask.rules.view import Divergence, View
 Reducer = Callable[[Tensor, Past | None, frozenset[Divergence], bool], Stats]
 
 _IDENTITIES = itertools.count()
-
-
-@dataclass(frozen=True)
-class Member:
-    """What a row has beside its tensors."""
-
-    key: int  # of the request
-    length: int | None  # how many tokens of the answer are wanted
-    generator: torch.Generator
-    identity: int  # for caches: never used twice
 
 
 class Rows:

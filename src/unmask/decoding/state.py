@@ -31,6 +31,16 @@ _FILL = {
 }
 
 
+@dataclass(frozen=True)
+class Member:
+    """What a row has beside its tensors."""
+
+    key: int  # of the request
+    length: int | None  # how many tokens of the answer are wanted
+    generator: torch.Generator
+    identity: int  # for caches: never used twice
+
+
 @dataclass
 class State:
     """Everything about B rows on canvases of up to L positions."""

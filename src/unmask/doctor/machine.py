@@ -26,6 +26,8 @@ EXTRAS = {  # the packages of pyproject.toml by the names under which they are i
     "lm-eval": ("lm_eval",),
     "ray": ("ray",),
     "multi-gpu": ("accelerate",),
+    "structured": ("outlines_core",),
+    "docs": ("mkdocs",),
 }
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 GIGA = 1e9

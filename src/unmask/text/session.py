@@ -130,7 +130,8 @@ class Session:
             chat: put a prompt into the model's chat template (default: if it has one).
             system: system message of the chat.
             batch_size: rows that decode at once; every row gets the answer it would get alone.
-            trace: keep every step in `Answer.trace` (default: for a single prompt).
+            trace: keep every step in `Answer.trace` (default: for a single prompt). A canvas
+                that grows has no trace.
             changes: decoding options that differ from the session's, such as `rule` or `length`.
                 Prompt i uses the seed `seed + i`.
         """
@@ -221,6 +222,7 @@ class Session:
             streams.__getitem__, lambda key, stream: self.tracer(stream, chosen[key], options)
         )
         answers: dict[int, Answer] = {}
+        trace = trace and not any(request.settings.growth for request in chosen)
         watch = traces if trace else None
         for key, answer in self.decode(chosen, options, batch_size, watch, trace):
             answers[order[key]] = replace(answer, trace=streams[key].value if trace else None)
