@@ -47,8 +47,10 @@ RULES = ("swd", "confidence | top(3)", "confidence | eb(1) | revoke(0.1)", "drea
 LEFT_OUT = (
     "block", "sub_block", "infill", "longest", "trace", "chat_template_kwargs", "regex", "choice",
     "guided_regex", "guided_choice",
-    "guided_json", "response_format", "step_map", "top_logprobs",
+    "guided_json", "response_format", "step_map", "top_logprobs", "max_tokens",
+    "max_completion_tokens",
 )  # fmt: skip
+ASKED = {"/v1/chat/completions": {"messages": [{"role": "user", "content": "Repeat: pig."}]}}
 TRIES = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 
 
@@ -60,7 +62,8 @@ def call_all(running, method, path, mode, sensible=False):
     @TRIES
     @given(document[path][method].as_strategy(generation_mode=mode))
     def call(case):
-        if sensible:  # a generated model, rule name or language is always refused
+        if sensible:  # a generated model, rule name, prompt or language is always refused
+            case.body |= ASKED.get(path, {"prompt": "Repeat: pig."}) | {"length": 8}
             case.body |= {"model": "embedded", "rule": RULES[len(statuses) % len(RULES)]}
             case.body = {k: v for k, v in case.body.items() if k not in LEFT_OUT}
         statuses[case.call_and_validate(checks=CHECKS, timeout=60).status_code] += 1
