@@ -72,7 +72,7 @@ def test_an_interrupted_sweep_goes_on_here_and_again_on_the_cluster(address, cal
     sweep.send_signal(signal.SIGINT)
     code, _, told = done(sweep, 60)
     how = f"unmask sweep: interrupted; finished examples are in {file}: the same command goes on"
-    assert (code, told.splitlines()) == (130, [how])
+    assert (code, told.splitlines()[-1]) == (130, how)  # a busy machine may warn before it
     kept = finished(file)
     assert 5 <= kept < EXAMPLES
     (plain, weighted) = works(length=24, limit=EXAMPLES)
