@@ -34,8 +34,8 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         description="Decodes held-out word problems with the model inside the package: one problem "
         "step by step with and without SWD; then a table of 108 settings (three scores, three "
         "selections, lam 0, 1 and 5, full window and blocks, EOS kept and suppressed) with paired "
-        "intervals; then EB-Sampler's gamma sweep as a plot. No download; about 80 seconds on two "
-        "cores.",
+        "intervals; then EB-Sampler's gamma sweep as a plot. No download; two to three minutes on "
+        "two cores.",
     )
     option = command.add_argument
     problems = "number of held-out problems, 2 to 200 (default: 200)"
