@@ -10,21 +10,7 @@ from torch.nn import functional as F  # noqa: N812  (the field's name for it)
 
 from unmask.models.architecture import Architecture
 from unmask.models.layers import Embedding, LayerNorm, Linear, Rotary, RotaryTable
-from unmask.models.transformer import Attention, KeyValues
-
-
-class GeluMLP(nn.Module):
-    """down(gelu(gate(x)) * up(x))."""
-
-    def __init__(self, hidden: int, width: int) -> None:
-        super().__init__()
-        self.gate = Linear(hidden, width, bias=False)
-        self.up = Linear(hidden, width, bias=False)
-        self.down = Linear(width, hidden, bias=False)
-
-    def forward(self, x: Tensor) -> Tensor:
-        out: Tensor = self.down(F.gelu(self.gate(x)) * self.up(x))
-        return out
+from unmask.models.transformer import Attention, GatedMLP, KeyValues
 
 
 class ModernBertLayer(nn.Module):
@@ -36,7 +22,7 @@ class ModernBertLayer(nn.Module):
             self.attn_norm = LayerNorm(arch.hidden, arch.norm_eps)
         self.attn = Attention(arch)
         self.mlp_norm = LayerNorm(arch.hidden, arch.norm_eps)
-        self.mlp = GeluMLP(arch.hidden, arch.mlp)
+        self.mlp = GatedMLP(arch.hidden, arch.mlp, F.gelu)
         self.index = index
 
     def forward(

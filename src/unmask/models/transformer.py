@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 from torch import Tensor, nn
@@ -67,16 +68,19 @@ class Attention(nn.Module):
 
 
 class GatedMLP(nn.Module):
-    """down(silu(gate(x)) * up(x))."""
+    """down(activation(gate(x)) * up(x))."""
 
-    def __init__(self, hidden: int, width: int) -> None:
+    def __init__(
+        self, hidden: int, width: int, activation: Callable[[Tensor], Tensor] = F.silu
+    ) -> None:
         super().__init__()
+        self.activation = activation
         self.gate = Linear(hidden, width, bias=False)
         self.up = Linear(hidden, width, bias=False)
         self.down = Linear(width, hidden, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        out: Tensor = self.down(F.silu(self.gate(x)) * self.up(x))
+        out: Tensor = self.down(self.activation(self.gate(x)) * self.up(x))
         return out
 
 
