@@ -6,6 +6,9 @@ STAMP := $(VENV)/.installed
 CORE := $(VENV)/.core
 ENGINES := .venv-engines
 
+# Compiled modules are kept, whatever the machine is set to: each process of a test imports hundreds.
+unexport PYTHONDONTWRITEBYTECODE
+
 # What make check leaves to make test: see the markers in pyproject.toml.
 LEFT_OUT := slow or browser or compile or hostile or install or long or ray or triton
 
@@ -13,9 +16,10 @@ LEFT_OUT := slow or browser or compile or hostile or install or long or ray or t
 
 setup: $(STAMP)
 
+# Modules are compiled when they are first imported: compiling all of them takes two minutes more.
 $(STAMP): pyproject.toml constraints.txt hatch_build.py $(wildcard src/unmask/kernels/*.cpp src/unmask/kernels/*.h)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[dev]"
+	$(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt --editable ".[dev]"
 	touch $(STAMP) $(CORE)
 
 # The package and what the demo draws with, nothing else.

@@ -1,4 +1,4 @@
-"""Runs all measurements of docs/benchmarks.md, each in its own process.
+"""Runs all measurements of docs/benchmarks-tables.md, each in its own process.
 
     python -m bench.all [--full] [--only swd,growth] [--originals FOLDER] [--json FILE]
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import torch
 from torch import nn
 
+from unmask.models import products
 from unmask.models.architecture import Architecture
 from unmask.models.denoiser import ModelSpec
 from unmask.models.pretrained import Pretrained
@@ -68,6 +71,14 @@ def llada_shaped(shape: Shape, seed: int = 0) -> Pretrained:
         mask, eos = vocabulary - 1, vocabulary - 2
     spec = ModelSpec(mask, vocabulary, eos, name="llada-shaped")
     return Pretrained(module.eval(), spec)
+
+
+@contextmanager
+def torch_products() -> Iterator[None]:
+    """Products as torch makes them, as in any model that is not ours."""
+    by_torch = {"multiplies": lambda dtype: True, "serves": lambda weight: False}
+    with mock.patch.multiple(products, **by_torch):
+        yield
 
 
 def in_fresh_process(function: Callable[..., Any], *arguments: Any) -> Any:

@@ -14,7 +14,7 @@ from typing import get_args
 
 from unmask.decoding.options import DecodingOptions
 from unmask.embedded.tasks import TASKS, Split
-from unmask.lab.arena.entries import Entry, entries
+from unmask.lab.arena.entries import Entry, Roster, roster
 from unmask.lab.arena.run import Place, places_of, plan_arena
 from unmask.lab.benchmarks import benchmark
 from unmask.lab.benchmarks.embedded import embedded
@@ -26,10 +26,9 @@ from unmask.lab.sweep.plan import Sessions, work_of
 from unmask.lab.sweep.run import run, summaries
 from unmask.lab.sweep.run_options import RunOptions, Silent
 from unmask.rules.free_slot import Free
-from unmask.rules.rule import Rule
 
 LENGTH, EOS = 32, "last"
-GAMMAS = "{0.1,0.3,1}"
+GAMMAS = ("0.1", "0.3", "1")
 STABILITY = ("", "swd(1) | ", "swd(1, form=bounded) | ")
 Curves = dict[Place, dict[str, RuleCurve]]
 
@@ -39,9 +38,9 @@ def forms() -> list[Entry]:
     made = []
     for free in get_args(Free):
         for swd in STABILITY:
-            shape = f"entropy | {swd}eb(GAMMA, free={free})"
-            published, curve = shape.replace("GAMMA", "0.1"), shape.replace("GAMMA", GAMMAS)
-            made.append(Entry(published, published, curve))
+            curve = f"entropy | {swd}eb(GAMMA, free={free})"
+            settings = tuple(curve.replace("GAMMA", gamma) for gamma in GAMMAS)
+            made.append(Entry(settings[0], settings, curve))
     return made
 
 
@@ -50,7 +49,7 @@ def measured(
 ) -> Curves:
     """The curve of every rule in every field, on the first problems of a split."""
     usual = Setting("embedded", "", DecodingOptions(length=LENGTH), None, count)
-    plan, sessions = plan_arena(rules, places, usual), Sessions()
+    plan, sessions = plan_arena(Roster(tuple(rules), {}), places, usual), Sessions()
     examples = {
         task: embedded(task, (task,), count, split).load(None) for task in {p[0] for p in places}
     }
@@ -112,7 +111,7 @@ def report(compared: dict[tuple[Place, str], EqualCost], ps: list[float], own: s
     return "\n".join(lines)
 
 
-def main() -> None:
+def main(words: Sequence[str] | None = None) -> None:
     """Choose on the calibration split, report on the test split."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tasks", default=",".join(TASKS))
@@ -120,7 +119,7 @@ def main() -> None:
     parser.add_argument("--test", type=int, default=200)
     parser.add_argument("--only", default="", help="recipes to compare with (default: all)")
     parser.add_argument("--folder", type=Path, default=Path("build/free-slot"))
-    given = parser.parse_args()
+    given = parser.parse_args(words)
     places = places_of(given.tasks.split(","), ["full", 16], [EOS])
     known = measured(forms(), places, "calibration", given.calibration, given.folder)
     base = forms()[0].name
@@ -129,8 +128,8 @@ def main() -> None:
     for each in ranked:
         print(f"  {100 * gain(known, each.name, base):+5.1f}  {each.name}")
     own = ranked[0]
-    recipes = entries(LENGTH, (), [name for name in given.only.split(",") if name])
-    rivals = [each for each in recipes if each.rule != str(Rule.parse(own.rule))]
+    recipes = roster(LENGTH, (), [name for name in given.only.split(",") if name]).entries
+    rivals = [each for each in recipes if each.settings != own.settings]
     tested = measured([*rivals, own], places, "test", given.test, given.folder)
     print(report(*verdict(tested, own.name), own.name))
 

@@ -2,9 +2,10 @@
 
     python -m bench.originals --originals FOLDER [--short] [--json FILE]
     python -m bench.originals --originals FOLDER --layers 12 --width 1024 --vocab 12288
+    python -m bench.originals --originals FOLDER --dtype bfloat16
 
 FOLDER holds clones of LLaDA, Fast-dLLM, dllm and KLASS; what is missing is left out. Each original
-runs as it is, around the same random float32 model as unmask, with the same prompt and settings.
+runs as it is, around the same random model as unmask, with the same prompt and settings.
 Another token or another number of forwards is an error. Whole decodes take turns on one thread;
 "theirs / unmask" is the ratio of the times, the median over the rounds; beside it are the least and
 the greatest. Extra memory is the rise of the peak during one decode.
@@ -14,8 +15,9 @@ them in the dtype of the logits, Fast-dLLM and KLASS in float64; KLASS also keep
 of the step before. unmask computes the logits of the masked positions of the open block only, and
 reads them once. What that saves depends on the head's share of the model's parameters (without the
 embedding). The first model has LLaDA's vocabulary and a small trunk: 70% of it is head. The second
-has LLaDA's proportions: 7% is head, as in LLaDA-8B. There nearly all time goes into products of the
-trunk, which are the same on both sides; expect this of a real model, not the first.
+has LLaDA's proportions: 7% is head, as in LLaDA-8B; expect this of a real model, not the first.
+There nearly all time goes into products of the trunk. In float32 the original's are torch's, and
+unmask's its own kernel's where that serves, with the same bits. In bfloat16 both sides have ours.
 """
 
 from __future__ import annotations
@@ -55,6 +57,7 @@ class Size:
     shapes: tuple[Shape, ...] = (MOSTLY_HEAD, LIKE_LLADA)
     work: Work = WHOLE
     rounds: int = 5
+    dtype: torch.dtype = torch.float32
 
 
 SHORT = Size(work=Work(length=64, steps=8), rounds=3)
@@ -84,6 +87,7 @@ def run(originals: list[Loaded], size: Size) -> list[Row]:
     rows = []
     for shape in size.shapes:
         model = llada_shaped(shape)
+        model.module.to(size.dtype)
         rows += [_row(model, size, each) for each in originals]
     return rows
 
@@ -105,6 +109,7 @@ def _row(model: Pretrained, size: Size, loaded: Loaded) -> Row:
     times = [before / now for before, now in zip(*taken.values(), strict=True)]
     return {
         "shape": f"{model.arch.layers} x {model.arch.hidden}",
+        "dtype": str(model.dtype).removeprefix("torch."),
         "vocabulary": model.spec.vocab_size,
         "head": head_share(model),
         "original": f"{original.name} {loaded.commit}".strip(),
@@ -133,6 +138,7 @@ BENCH = Bench(
     "A whole decode against the original decoders, same tokens (one thread)",
     (
         Column("shape", "layers x d"),
+        Column("dtype", "dtype"),
         Column("vocabulary", "V", ",d"),
         Column("head", "head's share", ".0%"),
         Column("original", "original"),
@@ -159,8 +165,9 @@ def main() -> None:
     parser.add_argument("--layers", type=int, help="of one model instead of the two")
     parser.add_argument("--width", type=int, help="of one model, a multiple of 64")
     parser.add_argument("--vocab", type=int, help="of one model")
+    parser.add_argument("--dtype", choices=("float32", "bfloat16"), default="float32")
     options = parser.parse_args()
-    size = SHORT if options.short else Size()
+    size = replace(SHORT if options.short else Size(), dtype=getattr(torch, options.dtype))
     shape = (options.layers, options.width, options.vocab)
     if any(number is not None for number in shape):
         if wrong := _misshapen(*shape):

@@ -52,9 +52,11 @@ class ServerProcess:
     def __init__(self, batch_size: int, queue: int, *more: str) -> None:
         command = [sys.executable, "-m", "unmask", "serve", "--port", "0"]
         command += ["--batch-size", str(batch_size), "--queue", str(queue), *more]
+        command.append("--no-access-log")  # nobody reads it, and a full pipe would stop the server
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         assert self.process.stderr is not None
-        port = re.search(r":(\d+)\s*$", self.process.stderr.readline())
+        ports = (re.search(r":(\d+)\s*$", line) for line in self.process.stderr)
+        port = next(filter(None, ports), None)
         assert port, "the server did not start"
         self.port = int(port[1])
 

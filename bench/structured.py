@@ -2,7 +2,7 @@
 
     python -m bench.structured build      # a schema of ten fields, a vocabulary of 126,464 tokens
     python -m bench.structured overhead   # a step in blocks of 32, with the schema and without
-    python -m bench.structured valid --answers 1000 --vocabulary 1500
+    python -m bench.structured valid --answers 1000
     python -m bench.structured words --answers 200
 
 The model has random weights. The vocabulary is that of the sources of the installed packages: all
@@ -69,27 +69,32 @@ def measure_build() -> None:
     print(f"{language.num_states} states, {language.num_classes} classes, {len(arcs.source)} arcs")
 
 
-def measure_overhead(rounds: int = 9) -> None:
-    """Print the seconds of a forward, and of a step's decision with a language and without."""
+def measure_overhead(rounds: int = 25) -> None:
+    """Print the time of a forward, and of a step's decision with a language and without.
+
+    Steps of both take turns, so that a busy machine slows them alike.
+    """
     model = llada_shaped(Shape(layers=6, hidden=640))
     inner = sum(p.numel() for name, p in model.module.named_parameters() if "layers" in name)
     words = vocabulary(LLADA_VOCABULARY)
     language = build(f"schema:{json.dumps(TEN_FIELDS)}", words)
     rule = Rule.parse("confidence | swd(1) | top(1)")
-    print(f"{inner / 1e6:.1f}M parameters in the layers")
-    timed = Timed(model)
+    timed, forwards, decisions = Timed(model), [], {"plain": [], "schema": []}
+    batches = {}
     for name, own in (("plain", None), ("schema", language)):
+        batches[name] = batch = Batch(timed)
         settings = Settings(rule, block=32, language=own)
-        batch = Batch(timed)
         batch.admit(prompt_request(model.spec, list(range(64)), 256, settings))
-        forwards, decisions = [], []
-        for _ in range(rounds):
+    for _ in range(rounds):
+        for name, batch in batches.items():
             begin, before = time.perf_counter(), timed.seconds
             batch.step()
             forwards.append(timed.seconds - before)
-            decisions.append(time.perf_counter() - begin - forwards[-1])
-        times = [1e3 * median(each[1:]) for each in (forwards, decisions)]
-        print(f"{name}: forward {times[0]:.0f} ms, decision {times[1]:.0f} ms")
+            decisions[name].append(time.perf_counter() - begin - forwards[-1])
+    forward, plain, schema = (1e3 * median(x[2:]) for x in (forwards, *decisions.values()))
+    print(f"{inner / 1e6:.1f}M parameters in the layers, {torch.get_num_threads()} threads")
+    print(f"forward {forward:.0f} ms, decision {plain:.1f} ms, with the schema {schema:.1f} ms")
+    print(f"the schema adds {(schema - plain) / forward:.1%} of a forward")
 
 
 def selections() -> list[str]:
@@ -98,36 +103,51 @@ def selections() -> list[str]:
 
 
 def valid(answers: int, size: int, rules: list[str]) -> None:
-    """Count the valid answers of every schema; the rules take turns."""
+    """Count the valid answers of every schema; the rules, blocks and temperatures take turns."""
     words = vocabulary(size)
     model = llada_shaped(Shape(layers=1, hidden=64, vocabulary=size))
     for name, schema in SCHEMAS.items():
-        language, good, begin = build(f"schema:{json.dumps(schema)}", words), 0, time.perf_counter()
-        for number, rule in enumerate(rules):
-            share = len(range(number, answers, len(rules)))
-            good += count_valid(model, words, language, (rule, schema, share, number))
-        print(f"{name}: {good} of {answers} valid, {time.perf_counter() - begin:.0f} s", flush=True)
+        language, begin = build(f"schema:{json.dumps(schema)}", words), time.process_time()
+        texts = [
+            text
+            for number, rule in enumerate(rules)
+            for text in random_answers(
+                model, words, language, rule, number, len(range(number, answers, len(rules)))
+            )
+        ]
+        bad, seconds = [t for t in texts if not fits(t, schema)], time.process_time() - begin
+        counts = f"{len(texts) - len(bad)} of {len(texts)} valid, {len({*texts})} different"
+        print(f"{name}: {counts}, {seconds:.0f} s", *bad[:3], sep="\n  ", flush=True)
 
 
-def count_valid(
+def random_answers(
     model: Pretrained,
     words: list[bytes | None],
     language: TokenAutomaton,
-    trial: tuple[str, dict[str, object], int, int],
-) -> int:
-    """How many of some random answers are valid under their schema."""
-    rule, schema, count, seed = trial
-    eos = model.spec.eos_id
+    rule: str,
+    number: int,
+    count: int,
+) -> list[str]:
+    """So many answers by one rule; its number chooses the block and the temperature."""
+    eos = model.spec.stop_ids
+    shortest = language.ending(eos).shortest()
+    assert shortest is not None
     results = decode_many(
-        model, [[seed + 1, place % 250 + 1] for place in range(count)], rule, length=128, block=32,
-        language=language, sampling=Sampling(1.0), seed=1000 * seed, batch_size=8,
+        model, [[number + 1, place % 250 + 1, place // 250] for place in range(count)], rule,
+        length=shortest + 24, block=(4, 8, 12)[number % 3], steps=24, eos="stop", batch_size=16,
+        language=language, sampling=Sampling(float(number % 2)), seed=1000 * number,
     )  # fmt: skip
-    good = 0
-    for result in results:
-        text = b"".join(words[token] or b"" for token in result.ids if token != eos).decode()
+    kept = ([token for token in result.ids if token not in eos] for result in results)
+    return [b"".join(words[token] or b"" for token in ids).decode() for ids in kept]
+
+
+def fits(text: str, schema: dict[str, object]) -> bool:
+    """Whether a text is JSON that is valid under a schema, formats too."""
+    try:
         jsonschema.validate(json.loads(text), schema, format_checker=FORMATS)
-        good += 1
-    return good
+    except (ValueError, jsonschema.ValidationError):
+        return False
+    return True
 
 
 def measure_words(count: int) -> None:
@@ -149,7 +169,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("what", choices=("build", "overhead", "valid", "words"))
     parser.add_argument("--answers", type=int, default=1000)
-    parser.add_argument("--vocabulary", type=int, default=1500)
+    parser.add_argument("--vocabulary", type=int, default=LLADA_VOCABULARY)
     parser.add_argument("--rule", action="append", help="default: every selection in turn")
     arguments = parser.parse_args()
     torch.set_grad_enabled(False)

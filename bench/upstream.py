@@ -8,7 +8,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from bench.common import LLADA_EOS, LLADA_MASK
+from bench.common import LLADA_EOS, LLADA_MASK, torch_products
 from unmask.models.pretrained import Pretrained
 
 
@@ -51,9 +51,12 @@ class Reply(NamedTuple):
 class HostedModel:
     """Our model as the originals call one: token ids in, logits of the whole canvas out.
 
-    The weights and the layers are the same on both sides. KLASS has LLaDA's mask id written into
-    it, so all of them use that id, and it becomes the id of this model. The mask is never
-    predicted, as in unmask; the originals could write it and leave a hole.
+    The weights and the layers are the same on both sides. In float32 the products are torch's, and
+    ours have the same bits. In bfloat16 they are ours, because torch's are rounded in another way.
+
+    KLASS has LLaDA's mask id written into it, so all of them use that id, and it becomes the id of
+    this model. The mask is never predicted, as in unmask; the originals could write it and leave a
+    hole.
     """
 
     def __init__(self, model: Pretrained) -> None:
@@ -66,7 +69,8 @@ class HostedModel:
         self.forwards += 1
         mask_id = self.model.spec.mask_id
         tokens = tokens.masked_fill(tokens == LLADA_MASK, mask_id)
-        logits = self.model.module.logits(self.model.module(tokens))
+        with torch_products() if self.model.dtype == torch.float32 else nullcontext():
+            logits = self.model.module.logits(self.model.module(tokens))
         logits[..., mask_id] = -torch.inf
         return Reply(logits)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import re
 import shutil
@@ -21,8 +22,19 @@ if not torch.cuda.is_available():  # before Triton is imported: its kernel runs 
     os.environ["TRITON_INTERPRET"] = "1"
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # of child processes: the other core runs other tests
 torch.set_num_threads(1)
-settings.register_profile("unmask", deadline=None, derandomize=True, database=None, max_examples=15)
+settings.register_profile("unmask", deadline=None, derandomize=True, database=None, max_examples=10)
 settings.load_profile("unmask")
+
+
+@pytest.fixture
+def forked_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers of a sweep are forks of a process that has imported it and has no threads.
+
+    Those of tests/rules/test_plugins.py are new processes, as a user's are.
+    """
+    forks = multiprocessing.get_context("forkserver")
+    forks.set_forkserver_preload(["unmask.lab.sweep.run"])
+    monkeypatch.setattr(multiprocessing, "get_context", lambda _: forks)
 
 
 @pytest.fixture
@@ -47,7 +59,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         file = item.nodeid.partition("::")[0]
         kernel = item.callspec.params.get("kernel") if hasattr(item, "callspec") else None
         needed = {"browser"} & fixtures | ({"ray"} if "address" in fixtures else set())
-        for name in (kernel, *needed, *MARKED.get(file, ())):
+        long = ("long",) if file in LONG else ()
+        for name in (kernel, *needed, *MARKED.get(file, ()), *long):
             if name in ("browser", "compile", "hostile", "install", "long", "ray", "triton"):
                 item.add_marker(name)
 
@@ -68,6 +81,77 @@ MARKED = {
     "tests/server/test_shutdown.py": ("long",),
     "tests/train/test_training.py": ("long",),
     "tests/test_install.py": ("install",),
+}
+
+# Files whose tests take more than a moment each; measured with all of them on two cores.
+LONG = {
+    "tests/cli/test_cli.py",
+    "tests/cli/test_explain.py",
+    "tests/cli/test_lab.py",
+    "tests/cli/test_run_writers.py",
+    "tests/cli/test_score.py",
+    "tests/conformance/test_decoders.py",
+    "tests/conformance/test_models.py",
+    "tests/conformance/test_models_2.py",
+    "tests/contracts/test_batch_laws.py",
+    "tests/decoding/test_constrain.py",
+    "tests/decoding/test_growth.py",
+    "tests/decoding/test_host_waits.py",
+    "tests/decoding/test_rows.py",
+    "tests/docs/test_commands.py",
+    "tests/docs/test_docs.py",
+    "tests/docs/test_notebooks.py",
+    "tests/docs/test_paper.py",
+    "tests/docs/test_tutorial.py",
+    "tests/embedded/test_embedded.py",
+    "tests/hostile/test_corruptions.py",
+    "tests/hostile/test_languages.py",
+    "tests/hostile/test_server_requests.py",
+    "tests/hostile/test_server_siege.py",
+    "tests/integrations/diffusers/test_scheduler.py",
+    "tests/integrations/lm_eval/test_model.py",
+    "tests/integrations/test_blocks.py",
+    "tests/integrations/transformers/test_custom_generate.py",
+    "tests/kernels/test_parity.py",
+    "tests/lab/benchmarks/test_grading.py",
+    "tests/lab/figures/test_plots.py",
+    "tests/lab/ray/test_docs.py",
+    "tests/lab/ray/test_refusals.py",
+    "tests/lab/ray/test_sweeps.py",
+    "tests/lab/report/test_report.py",
+    "tests/lab/sandbox/test_sandbox.py",
+    "tests/lab/sweep/test_run.py",
+    "tests/lab/sweep/test_run_orphans.py",
+    "tests/lab/test_compare.py",
+    "tests/lab/test_own_rules.py",
+    "tests/languages/test_schema.py",
+    "tests/languages/test_valid.py",
+    "tests/models/caches/test_policies.py",
+    "tests/models/caches/test_policies_block.py",
+    "tests/models/test_load.py",
+    "tests/models/test_pretrained.py",
+    "tests/models/test_small_families.py",
+    "tests/models/test_transformer.py",
+    "tests/models/test_transformers_model.py",
+    "tests/models/wrappers/test_memoised.py",
+    "tests/page/test_access.py",
+    "tests/page/test_browser.py",
+    "tests/page/test_compare.py",
+    "tests/page/test_reader.py",
+    "tests/rules/test_plugins.py",
+    "tests/server/test_chat.py",
+    "tests/server/test_liveness.py",
+    "tests/server/test_playground.py",
+    "tests/server/test_refusals.py",
+    "tests/server/test_replicas.py",
+    "tests/server/test_stream.py",
+    "tests/studies/test_dependence.py",
+    "tests/studies/test_likelihood.py",
+    "tests/test_layers.py",
+    "tests/trace/recording/test_replay.py",
+    "tests/trace/recording/test_tracer.py",
+    "tests/trace/test_figure.py",
+    "tests/trace/test_figure_pipeline.py",
 }
 
 # What to install, by the reason of a skipped test.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Sequence
 from dataclasses import replace
+from functools import cache
 from itertools import combinations
 from typing import Any
 
@@ -56,6 +57,7 @@ def at_step(view: View, step: int, **fields: Any) -> View:
     return replace(view, progress=progress)
 
 
+@cache
 def random_view(seed: int, rows: int = 3, width: int = 9) -> View:
     """A view with every field filled in, of rows whose windows have unequal widths."""
     generator = torch.Generator().manual_seed(seed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import sys
 from dataclasses import replace
@@ -15,10 +16,12 @@ from bench import (
     batching,
     decision,
     forward,
+    free_slot,
     growth,
     history,
     models,
     originals,
+    products,
     profile,
     startup,
     swd,
@@ -28,6 +31,7 @@ from bench.all import NAMES, merged
 from bench.common import LLADA_MASK, Shape, llada_shaped
 from bench.measure import Bench, Column, by_turns, least, main, ratio, side_by_side, table
 from tests.paths import ROOT
+from unmask.kernels.product import agrees
 
 BENCHES = (decision, models, swd, batching, startup, growth, history, profile, forward)
 TINY = {
@@ -169,7 +173,7 @@ def test_the_page_of_benchmarks_shows_what_was_measured_last():
         from benchmarks import benchmarks
     finally:
         sys.path.pop(0)
-    page = (docs / "benchmarks.md").read_text()
+    page = (docs / "benchmarks-tables.md").read_text()
     assert benchmarks(page, docs / "benchmarks.json") == page
     for module in BENCHES:
         assert f"`python -m {module.__name__} --short`" in page
@@ -287,3 +291,25 @@ def test_the_table_of_the_originals_has_a_row_for_each_model_with_every_column()
         originals.run([stand_in(changed=1)], size)
     with pytest.raises(AssertionError, match="LLaDA made 5 forwards, unmask 4"):
         originals.run([stand_in(more=1)], size)
+
+
+@pytest.mark.skipif(not agrees(), reason="no product kernel with torch's bits here")
+def test_products_are_measured_for_every_dtype_of_a_weight():
+    rows = products.run(size=products.Size(((384, 350),), (5,), layers=1, rounds=1))
+    assert [row["dtype"] for row in rows] == ["float32", "bfloat16", "int8"]
+    assert len(table(products.BENCH.columns, rows)) == 4
+
+
+def test_every_bench_can_be_imported():
+    names = [file.stem for file in (ROOT / "bench").glob("*.py")]
+    for name in names:
+        importlib.import_module(f"bench.{name}")
+    assert len(names) > 20
+
+
+def test_the_free_slot_is_chosen_on_one_split_and_reported_on_the_other(tmp_path, capsys):
+    few = ["--tasks", "copy", "--calibration", "2", "--test", "2", "--only", "eb,fast-dllm"]
+    free_slot.main([*few, "--folder", str(tmp_path)])
+    out = capsys.readouterr().out
+    assert out.startswith("On the calibration split, against plain EB at equal forwards:")
+    assert "comparisons in 2 fields." in out

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
+from collections.abc import Iterable
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -67,22 +68,31 @@ def trees() -> dict[str, ast.Module]:
     return {_name(path): ast.parse(path.read_text()) for path in PACKAGE.rglob("*.py")}
 
 
+@cache
+def nodes_of(module: str) -> tuple[ast.AST, ...]:
+    """All nodes of a module but those that stand under `if TYPE_CHECKING`."""
+    every = list(ast.walk(trees()[module]))
+    skipped = _for_types(every)
+    return tuple(node for node in every if node not in skipped)
+
+
 def _name(path: Path) -> str:
     parts = path.relative_to(PACKAGE).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def _for_types(tree: ast.Module) -> set[ast.AST]:
+def _for_types(nodes: list[ast.AST]) -> set[ast.AST]:
     """What stands under `if TYPE_CHECKING`."""
-    blocks = (
-        node
-        for node in ast.walk(tree)
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
-    )
+    blocks = (node for node in nodes if isinstance(node, ast.If) and _asks_for_types(node.test))
     return {inner for block in blocks for inner in ast.walk(block)}
 
 
-def _imports(nodes: list[ast.AST]) -> set[str]:
+def _asks_for_types(test: ast.expr) -> bool:
+    names = (getattr(node, "id", getattr(node, "attr", "")) for node in ast.walk(test))
+    return "TYPE_CHECKING" in names
+
+
+def _imports(nodes: Iterable[ast.AST]) -> set[str]:
     names = set()
     for node in nodes:
         if isinstance(node, ast.ImportFrom) and node.module:
@@ -104,13 +114,15 @@ def _ours(name: str) -> str | None:
 
 def imported(module: str, only_at_import: bool = False) -> set[str]:
     """Modules of ours that a module imports, at once or in its functions; not those for types."""
-    tree = trees()[module]
-    skipped = _for_types(tree)
-    nodes = list(ast.iter_child_nodes(tree)) if only_at_import else list(ast.walk(tree))
-    names = _imports([node for node in nodes if node not in skipped])
+    nodes = nodes_of(module)
+    if only_at_import:
+        top = set(ast.iter_child_nodes(trees()[module]))
+        nodes = tuple(node for node in nodes if node in top)
+    names = _imports(nodes)
     return {ours for name in names if (ours := _ours(name)) is not None} - {module}
 
 
+@cache
 def layer_of(module: str) -> int:
     """The number of the layer whose name begins the module's, the longest such name."""
     best = max(
@@ -144,9 +156,8 @@ def test_no_modules_import_each_other():
 
 def test_a_host_is_imported_by_its_integration_only():
     wrong = []
-    for module, tree in trees().items():
-        skipped = _for_types(tree)
-        for name in _imports([node for node in ast.walk(tree) if node not in skipped]):
+    for module in trees():
+        for name in _imports(nodes_of(module)):
             homes = HOSTS.get(name.partition(".")[0])
             if homes is not None and not module.startswith(homes):
                 wrong.append(f"{module} imports {name}")
@@ -155,8 +166,8 @@ def test_a_host_is_imported_by_its_integration_only():
 
 def test_public_class_names_are_unique():
     homes = defaultdict(list)
-    for module, tree in trees().items():
-        for node in ast.walk(tree):
+    for module in trees():
+        for node in nodes_of(module):
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 homes[node.name].append(module)
     twice = {name: modules for name, modules in homes.items() if len(modules) > 1}
@@ -165,8 +176,8 @@ def test_public_class_names_are_unique():
 
 def test_functions_take_at_most_six_parameters():
     wide = set()
-    for module, tree in trees().items():
-        for node in ast.walk(tree):
+    for module in trees():
+        for node in nodes_of(module):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 names = [a.arg for a in (*node.args.posonlyargs, *node.args.args)]
                 own = [name for name in names if name not in ("self", "cls")]

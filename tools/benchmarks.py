@@ -1,4 +1,4 @@
-"""Writes the measured part of docs/benchmarks.md from docs/benchmarks.json (see bench/all.py)."""
+"""Writes docs/benchmarks-tables.md from docs/benchmarks.json (see bench/all.py)."""
 
 from __future__ import annotations
 

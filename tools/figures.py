@@ -1,4 +1,4 @@
-"""Writes the measured part of docs/embedded.md from docs/embedded.json (see train/table.py)."""
+"""Writes docs/embedded-tables.md from docs/embedded.json (see train/table.py)."""
 
 from __future__ import annotations
 

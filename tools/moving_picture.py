@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
+from textwrap import wrap
 
 import unmask
 
@@ -18,10 +19,10 @@ RIGHT = "#### 29"
 RULES = ("confidence | eb(0.1)", "confidence | swd(1) | eb(0.1)")
 LENGTH = 24
 
-COLUMNS, WIDE, HIGH, GAP = 6, 66, 32, 6  # of the cells
+COLUMNS, WIDE, HIGH, GAP = 4, 47, 28, 4  # of the cells; narrow, so that a phone can show them
 PANEL = COLUMNS * (WIDE + GAP) - GAP
 SECONDS, REST = 0.5, 4.0  # of a forward pass, and of the last picture
-SIZE = (2 * PANEL + 76, 288)
+SIZE = (2 * PANEL + 40, 336)
 
 
 @dataclass(frozen=True)
@@ -53,25 +54,24 @@ def picture(panels: list[Panel]) -> Iterator[str]:
     yield (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" '
         f'height="{height}" role="img" font-family="ui-monospace, Menlo, Consolas, monospace" '
-        'font-size="14">'
+        'font-size="13">'
     )
     yield f"<title>{escape(PROMPT)} Two rules fill the canvas.</title>"
     yield f'<rect width="{width}" height="{height}" rx="10" fill="#f7f8fa"/>'
-    yield (
-        f'<text x="{width / 2}" y="34" text-anchor="middle" fill="#1f2430" '
-        f'font-size="15">{escape(PROMPT)}</text>'
-    )
+    for line, words in enumerate(wrap(PROMPT, 50)):
+        yield f'<text x="12" y="{26 + 18 * line}" fill="#1f2430">{escape(words)}</text>'
     for number, panel in enumerate(panels):
-        yield f'<g transform="translate({24 + number * (PANEL + 28)} 62)">'
+        yield f'<g transform="translate({12 + number * (PANEL + 16)} 66)">'
         yield from _panel(panel, whole)
         yield "</g>"
     yield "</svg>"
 
 
 def _panel(panel: Panel, whole: float) -> Iterator[str]:
-    yield f'<text y="10" fill="#1f2430" font-weight="600">{escape(panel.rule)}</text>'
+    for line, part in enumerate(wrap(panel.rule, 22)):
+        yield f'<text y="{10 + 18 * line}" fill="#1f2430" font-weight="600">{escape(part)}</text>'
     for place, (word, step) in enumerate(zip(panel.words, panel.steps, strict=True)):
-        x, y = place % COLUMNS * (WIDE + GAP), 24 + place // COLUMNS * (HIGH + GAP)
+        x, y = place % COLUMNS * (WIDE + GAP), 42 + place // COLUMNS * (HIGH + GAP)
         yield f'<rect x="{x}" y="{y}" width="{WIDE}" height="{HIGH}" rx="5" fill="#d9dde5"/>'
         yield '<g opacity="0">'
         yield _appears((step + 1) * SECONDS, whole)
@@ -80,16 +80,16 @@ def _panel(panel: Panel, whole: float) -> Iterator[str]:
             f'stroke="{"#b9c0cc" if word else "#e4e7ec"}"/>'
         )
         yield (
-            f'<text x="{x + WIDE / 2}" y="{y + 21}" text-anchor="middle" '
+            f'<text x="{x + WIDE / 2}" y="{y + 19}" text-anchor="middle" '
             f'fill="#1f2430">{escape(word)}</text></g>'
         )
     colour, verdict = ("#157347", "right") if panel.right else ("#b02a37", "wrong")
-    y = 24 + -(-len(panel.words) // COLUMNS) * (HIGH + GAP) + 20
+    y = 42 + -(-len(panel.words) // COLUMNS) * (HIGH + GAP) + 20
     yield '<g opacity="0">'
     yield _appears(panel.forwards * SECONDS, whole)
     yield (
-        f'<text y="{y}" fill="{colour}" font-weight="600">{verdict}, after {panel.forwards} '
-        "forward passes</text></g>"
+        f'<text y="{y}" fill="{colour}" font-weight="600">{verdict}, {panel.forwards} forwards'
+        "</text></g>"
     )
 
 

@@ -1,4 +1,4 @@
-"""Writes the generated docs: cli.md, rules.md, and the figures of embedded.md and benchmarks.md.
+"""Writes the generated docs: cli.md, rules.md, embedded-tables.md and benchmarks-tables.md.
 
 python tools/pages.py
 """
@@ -84,6 +84,6 @@ if __name__ == "__main__":
     (DOCS / "cli.md").write_text("\n".join(cli_page()) + "\n")
     (DOCS / "rules.md").write_text("\n".join(rules_page()) + "\n")
     for name, made in (("embedded", measured), ("benchmarks", benchmarks)):
-        page, results = DOCS / f"{name}.md", DOCS / f"{name}.json"
+        page, results = DOCS / f"{name}-tables.md", DOCS / f"{name}.json"
         if results.is_file():
             page.write_text(made(page.read_text(), results))

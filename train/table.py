@@ -1,4 +1,4 @@
-"""Measure the embedded model task by task: docs/embedded.json, which docs/embedded.md quotes.
+"""Measure the embedded model task by task: docs/embedded.json, which docs/embedded-tables.md shows.
 
 python -m train.table --output docs/embedded.json
 """

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from unmask.text.answers import Answer
     from unmask.text.session import Session, Snapshot
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "Answer",

@@ -8,6 +8,7 @@ import pytest
 from tests.checkpoints import make_llada
 from tests.cli.running import RULE
 from unmask.cli import main
+from unmask.embedded import PROMPTS
 
 
 def on_embedded(capsys, *arguments):
@@ -43,6 +44,7 @@ def test_words_that_the_model_does_not_know_are_told(capsys, arguments, words):
     _, warned = on_embedded(capsys, *arguments)
     (line,) = warned
     assert line.startswith(f"warning: embedded does not know these words: {words}. It does small")
+    assert [prompt in line for prompt in PROMPTS] == [True] * 3
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import forked
 from unmask.cli import main
 from unmask.errors import RequestError
 from unmask.text.jsonl import AnswerFile
@@ -51,10 +52,10 @@ def test_the_second_writer_of_one_trace_is_refused_and_the_first_keeps_its_bytes
 
 @pytest.mark.skipif(not FULL.exists(), reason="the system has no /dev/full")
 def test_a_full_disk_is_a_line_and_an_exit_code(tmp_path, capsys):
-    with FULL.open("wb") as full:
-        done = unmask("rules", stdout=full)
+    code = f"import sys; sys.stdout = open({str(FULL)!r}, 'w'); from unmask.cli import main"
+    done = forked.run("-c", f"{code}; sys.exit(main(['rules']))")
     assert done.returncode == 1
-    assert done.stderr == b"unmask rules: [Errno 28] No space left on device\n"
+    assert done.stderr == "unmask rules: [Errno 28] No space left on device\n"
     (tmp_path / "in.jsonl").write_text(json.dumps({"prompt": "Ann has 3 pens."}))
     options = ["--input", str(tmp_path / "in.jsonl"), "--length", "8"]
     assert main(["run", *options, "--output", str(FULL)]) == 2

@@ -22,6 +22,7 @@ from unmask.server.run import listen
         (["--port", "70000"], "--port must be 0..65535, got 70000"),
         (["--threads", "0"], "--threads must be >= 1, got 0"),
         (["--api-key", ""], "--api-key must not be empty"),
+        (["--served-model-name", ""], "--served-model-name must not be empty"),
         (["--api-key", "secret "], "the key in --api-key has a blank or a character that is not"),
         (["--api-key", "schlüssel"], "not ASCII, which clients cannot send in a header"),
         (["--max-cost", "0"], "--max-cost must be > 0, got 0"),

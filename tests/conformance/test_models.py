@@ -73,10 +73,25 @@ def test_every_golden_folder_has_its_expectation():
     assert [folder.name for folder in folders(GOLDEN)] == sorted(EXPECTED)
 
 
+def thinned(folder, target):
+    """The folder with every fourth of its generations, and how many were left out."""
+    cases = json.loads((folder / "golden_generate.json").read_text())
+    target.mkdir()
+    for file in folder.iterdir():
+        if file.name != "golden_generate.json":
+            (target / file.name).symlink_to(file)
+    (target / "golden_generate.json").write_text(json.dumps(cases[::4]))
+    return len(cases) - len(cases[::4])
+
+
 @pytest.mark.parametrize("name", EXPECTED)
-def test_a_golden_checkpoint_is_reproduced(name):
+def test_a_golden_checkpoint_is_reproduced(name, tmp_path):
     passed, differing = EXPECTED[name]
-    report = checked(GOLDEN / name)
+    folder = GOLDEN / name
+    if name.endswith("-sharded"):  # another checkpoint has the same generations
+        passed, folder = passed - thinned(folder, tmp_path / name), tmp_path / name
+    report = checked(folder)
+    assert all(outcome.reason for outcome in report.outcomes if outcome.status != "passed")
     assert [outcome for outcome in report.outcomes if outcome.status == "failed"] == []
     assert with_status(report, "known difference") == {f"{name}/{case}" for case in differing}
     assert with_status(report, "not offered") == set()
@@ -135,16 +150,11 @@ def test_llada2s_minimal_topk_limits_the_steps(tmp_path):
     assert with_params(tmp_path, "llada2-tiny", minimal_topk=3).status == "passed"
 
 
-def test_every_known_difference_has_a_reason():
-    report = checked(GOLDEN / "sdar-tiny")
-    assert all(outcome.reason for outcome in report.outcomes if outcome.status != "passed")
-
-
 @pytest.mark.long
 def test_one_folder_may_be_run_alone():
-    report = run(GOLDEN / "llada2-tiny")
-    assert {outcome.family for outcome in report.outcomes} == {"llada2-tiny"}
-    assert list(report.lines())[-1] == "17 passed, 0 failed"
+    report = run(GOLDEN / "llada-moe-tiny")
+    assert {outcome.family for outcome in report.outcomes} == {"llada-moe-tiny"}
+    assert list(report.lines())[-1] == "14 passed, 0 failed"
 
 
 def with_array(key, by):
@@ -181,6 +191,7 @@ def test_a_logit_that_is_not_a_number_fails(spoiled):
 
 
 def _change_last_output(cases):
+    del cases[2:]
     key = "generated_ids" if "generated_ids" in cases[0] else "output_ids"
     cases[0][key][0][-1] ^= 1
 
@@ -195,6 +206,7 @@ def test_a_changed_output_id_fails(spoiled, name):
 
 def test_another_number_of_forwards_fails(spoiled):
     def repeat_first_forward(cases):
+        del cases[2:]
         cases[0]["forward_inputs"].insert(0, cases[0]["forward_inputs"][0])
 
     (reason,) = spoiled("llada-tiny", "golden_generate.json", edited(repeat_first_forward)).values()

@@ -340,7 +340,9 @@ def test_a_selection_that_waits_for_ever_is_given_up(monkeypatch):
 
     rule = replace(Rule.parse(TOP), select=Never())
     model = Counting(random_lookup(0))
-    with pytest.raises(RuleError, match="nothing was committed in 20 forwards: Never waits"):
+    with pytest.raises(
+        RuleError, match="nothing was committed in 20 forwards: Never never chooses"
+    ):
         decode(model, [1], rule, length=4)
     assert model.forwards == 21
 

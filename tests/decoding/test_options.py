@@ -178,8 +178,14 @@ def test_a_recommended_part_of_a_block_holds_where_it_divides_the_block():
 
 
 def test_masks_inside_a_text_get_the_recommended_rule_alone():
-    settings = resolve(DecodingOptions(), ADVISED, infill=True).settings
-    assert settings == Settings(Rule.parse("margin | top(2)"), None, "keep")
+    resolved = resolve(DecodingOptions(), ADVISED, infill=True)
+    assert resolved.settings == Settings(Rule.parse("margin | top(2)"), None, "keep")
+    assert resolved.recommended.words == "margin | top(2) (a paper)"
+
+
+def test_a_recommendation_is_told_as_it_is_used():
+    asked = resolve(DecodingOptions(block=8, eos="keep"), ADVISED).recommended
+    assert asked.words == "margin | top(2) in blocks of 8 (a paper)"
 
 
 def test_a_recipes_block_and_length_come_before_the_presets():

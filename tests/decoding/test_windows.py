@@ -7,7 +7,7 @@ import torch
 
 from tests.helpers import MASK
 from unmask.decoding.state import State
-from unmask.decoding.windows import forwards_here, in_window, open_windows, windows_after
+from unmask.decoding.windows import forwards_here, open_windows, windows_after
 
 
 def state_of(canvas, block=None):
@@ -62,8 +62,15 @@ def test_a_filled_row_opens_nothing():
     assert open_windows(state, None).tolist() == [False]
 
 
-def test_in_window_marks_the_open_positions():
-    assert in_window(state_of([1, MASK, MASK, MASK], 2)).tolist() == [[False, True, True, False]]
+def test_the_window_marks_the_open_positions_and_follows_when_it_moves():
+    state = state_of([1, MASK, MASK, MASK], 2)
+    assert state.window.tolist() == [[False, True, True, False]]
+    assert state.window is state.window  # made once
+    state.masked[:, 1:3] = False
+    open_windows(state, 2)
+    assert state.window.tolist() == [[False, False, False, True]]
+    state.keep(torch.tensor([0, 0]))
+    assert state.window.tolist() == [[False, False, False, True]] * 2
 
 
 @pytest.mark.parametrize(("block", "later"), [(None, 0), (2, 2), (3, 1), (1, 5)])

@@ -1,4 +1,4 @@
-"""Commands of the documents run as they stand; what coming-from.md maps is what is replayed."""
+"""Commands of the documents run as they stand; what coming-from*.md maps is what is replayed."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ import pytest
 from tests.paths import ROOT
 from unmask.cli import main
 from unmask.conformance.cases import KnownDifference, NotOffered, plan_of
+from unmask.embedded import PROMPTS
 from unmask.rules.registry import Bound, kind_named, kind_of
 from unmask.rules.rule import Rule
 
 GOLDEN = ROOT / "tests" / "golden"
-COMING = (ROOT / "docs" / "coming-from.md").read_text()
+COMING = ("coming-from.md", "coming-from-papers.md")
 LETTERS = {"T": 0.9, "F": 1, "K": 2, "N": 8, "S": 10, "G": 0.001, "E": 0.01, "C": 0.6, "L": 0.3}
 FAMILIES = ("llada", "fastdllm", "fastdllm_dream", "fastdllm_factor", "d2_vanilla", "d2_threshold",
             "d2_factor", "d2_certainty", "d2_eb", "d2_klass", "d2_ar", "dream", "klass",
@@ -32,7 +33,7 @@ def commands(name):
             yield shlex.split(line)
 
 
-@pytest.mark.parametrize("arguments", list(commands("coming-from.md")), ids=" ".join)
+@pytest.mark.parametrize("arguments", [c for page in COMING for c in commands(page)], ids=" ".join)
 def test_the_commands_of_coming_from_run(arguments, capsys):
     assert arguments[0] == "unmask"
     assert main(arguments[1:]) == 0
@@ -67,8 +68,26 @@ def test_the_commands_about_installing_run(capsys):
         assert capsys.readouterr().out.strip()
 
 
-def rules_of(page):
+def test_the_commands_about_the_page_run_in_their_order(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for _, *arguments in commands("page.md"):
+        assert main(arguments) == 0
+    assert {file.name for file in tmp_path.glob("*.html")} == {
+        "swd.html",
+        "two.html",
+        "viewer.html",
+    }
+
+
+def test_the_server_page_asks_the_embedded_model_what_it_can_answer():
+    prompts = re.findall(r'"content": "([^"]+?)"}]', (ROOT / "docs" / "server.md").read_text())
+    assert len(prompts) > 1
+    assert set(prompts) <= set(PROMPTS)
+
+
+def rules_of(name):
     """Every rule of the page, in commands, examples and tables; letters stand for numbers there."""
+    page = (ROOT / "docs" / name).read_text()
     texts = re.findall(r"--rule \"([^\"]+)\"", page) + re.findall(r"ids, \"([^\"]+)\"", page)
     plain = re.sub(r"```.*?```", "", page, flags=re.DOTALL)
     for cell in re.findall(r"`([^`]+)`", plain):
@@ -97,7 +116,7 @@ def shape(rule):
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_rules_of_coming_from_are_those_that_repeat_the_originals(family):
-    mapped = {shape(rule) for rule in rules_of(COMING)}
+    mapped = {shape(rule) for page in COMING for rule in rules_of(page)}
     replayed = set()
     (file,) = GOLDEN.glob(f"decoders*/upstream_{family}.jsonl")
     for line in file.read_text().splitlines():

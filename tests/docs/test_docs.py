@@ -8,15 +8,11 @@ import sys
 
 import pytest
 
+from tests import forked
 from tests.paths import ROOT
 from unmask.cli import COMMANDS, parser
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-
-
-def on_path(folder):
-    """A folder before what is on Python's path already."""
-    return os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])])
 
 
 def blocks(page, language):
@@ -77,12 +73,8 @@ def test_the_extension_of_the_docs_works_on_the_command_line_through_an_entry_po
     toml = next(b for b in blocks(ROOT / "docs/extending.md", "toml"))
     assert '"unmask.parts"' in toml
     (info / "entry_points.txt").write_text("[unmask.parts]\nmy_rules = my_rules\n")
-    done = subprocess.run(
-        [sys.executable, "-m", "unmask", "rules", "confidence | sure_prefix(0.9)"],
-        env={**os.environ, "PYTHONPATH": on_path(tmp_path)},
-        capture_output=True,
-        text=True,
-    )
+    arguments = ("-m", "unmask", "rules", "confidence | sure_prefix(0.9)")
+    done = forked.run(*arguments, env={**os.environ, "PYTHONPATH": str(tmp_path)})
     assert done.stderr == ""
     assert "up to and including the first position that is not sure." in " ".join(
         done.stdout.split()
@@ -101,12 +93,8 @@ def test_a_broken_plug_in_is_named_in_one_line(tmp_path):
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: broken\nVersion: 1\n")
     (info / "entry_points.txt").write_text("[unmask.parts]\nbroken = no_such_module\n")
-    done = subprocess.run(
-        [sys.executable, "-m", "unmask", "rules", "confidence | top(1)"],
-        env={**os.environ, "PYTHONPATH": on_path(tmp_path)},
-        capture_output=True,
-        text=True,
-    )
+    arguments = ("-m", "unmask", "rules", "confidence | top(1)")
+    done = forked.run(*arguments, env={**os.environ, "PYTHONPATH": str(tmp_path)})
     assert done.returncode == 2
     assert "the plug-in 'broken' (no_such_module) cannot be imported" in done.stderr
     assert done.stderr.count("\n") == 1

@@ -1,4 +1,4 @@
-"""docs/explain.md is what the program says: its commands are run, its output compared."""
+"""docs/explain.md and docs/figure.md show what the commands print: they are run, and compared."""
 
 import re
 import shlex
@@ -6,12 +6,11 @@ import shlex
 from tests.paths import ROOT
 from unmask.cli import main
 
-PAGE = ROOT / "docs" / "explain.md"
 
-
-def commands():
+def commands(page):
     """Every command of the page with the output that it shows."""
-    for block in re.findall(r"```console\n(.*?)```", PAGE.read_text(), re.DOTALL):
+    text = (ROOT / "docs" / page).read_text()
+    for block in re.findall(r"```console\n(.*?)```", text, re.DOTALL):
         for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
             command, shown = re.fullmatch(
                 r"((?:[^\n]*\\\n)*[^\n]*\n)(.*)", part, re.DOTALL
@@ -19,15 +18,23 @@ def commands():
             yield shlex.split(command.replace("\\\n", " ")), shown
 
 
-def test_the_page_of_explain_shows_what_the_commands_print(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "80")
-    names = []
-    for (program, *arguments), shown in commands():
+def names_of(page, capsys):
+    """Run the commands of the page and compare what they print; returns their names."""
+    for (program, *arguments), shown in commands(page):
         assert program == "unmask"
         assert main(arguments) == 0
         assert capsys.readouterr().out == shown
-        names.append(arguments[0])
-    assert names == ["run", "run", "explain", "explain", "explain", "figure", "figure"]
+        yield arguments[0]
+
+
+def test_the_pages_of_explain_and_figure_show_what_the_commands_print(
+    tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    assert list(names_of("explain.md", capsys)) == ["run", "run", "explain", "explain"]
+    assert main(["explain", "eb.trace", "--position", "32"]) == 0
+    assert "was 0.427 at step 13" in capsys.readouterr().out  # as explain.md says
+    assert list(names_of("figure.md", capsys)) == ["run", "run", "figure", "figure"]
     for name in ("commitment", "pipeline"):
         assert (tmp_path / f"{name}.svg").stat().st_size

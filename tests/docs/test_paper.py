@@ -7,6 +7,7 @@ import re
 import shlex
 import shutil
 from contextlib import nullcontext
+from dataclasses import replace
 from itertools import takewhile
 from pathlib import Path
 
@@ -15,7 +16,9 @@ from safetensors.torch import load_file, save_file
 
 from tests.lab.invented import judge, write
 from tests.paths import GOLDEN, ROOT
-from unmask.cli import main
+from unmask.cli import main, sweep
+from unmask.cli.lab_options import options_of
+from unmask.lab.benchmarks.data import DataFile
 from unmask.lab.grading import Tools, Verifier
 from unmask.lab.paper import published
 from unmask.lab.report.paper_columns import counterpart, figures
@@ -29,6 +32,7 @@ TINY = {
     "$DREAM": ("Dream-v0-Instruct-7B", "dream-tiny", "num_hidden_layers", "model.norm.weight"),
 }
 UNSURE = str(GOLDEN / "models" / "llada-tiny")  # takes many steps, so that traces show something
+TABLE_1 = ("sweep", "paper-table1", "--model", "$LLADA", "--data", "$DATA")
 BLOCKS = ("paper-block32", "paper-block32-dream", "paper-history", "paper-lambda-figure")
 
 
@@ -83,15 +87,29 @@ def places(tmp_path_factory):
 def shortened(words):
     """One example of few tokens; a block of 32 needs 32 of them.
 
-    The report is of Table 1 alone: one of everything takes a minute.
+    The report is of one task of Table 1: one of everything takes a minute.
     """
     if words[1] == "sweep":
-        store = ["--store", "table1.sqlite"] if "paper-table1" in words else []
         length = "32" if words[2] in BLOCKS else "4"
-        return [*words, "--limit", "1", "--length", length, *store]
+        return [*words, "--limit", "1", "--length", length]
+    if words[1] == "theory":
+        return [*words, "--cases", "200"]
     if words[1] == "report":
-        return ["table1.sqlite" if word == "unmask-lab.sqlite" else word for word in words]
+        return [*words[:2], "one.sqlite"]
     return [*words, "--length", "12"] if words[1] == "run" else words
+
+
+def read_once(records):
+    """Every file of the benchmarks is read and checked once, not for every sweep."""
+    kept = {}
+    return lambda file, folder: (
+        kept.get(file.file) or kept.setdefault(file.file, records(file, folder))
+    )
+
+
+def in_one_batch(arguments, timed=False):
+    """The options of a command; trials that are not timed are decoded together, as in `arena`."""
+    return replace(options_of(arguments, timed), memo=not timed)
 
 
 @pytest.mark.long
@@ -102,8 +120,14 @@ def test_every_row_runs_from_start_to_end_on_a_tiny_checkpoint(
     monkeypatch.chdir(tmp_path)
     tools = Tools(judge, Verifier(limit=60))
     monkeypatch.setattr(Tools, "of", lambda *_: nullcontext(tools))
+    monkeypatch.setattr(DataFile, "records", read_once(DataFile.records))
+    monkeypatch.setattr(sweep, "options_of", in_one_batch)
     kinds = []
     with tools:
+        one = ("--task", "gsm8k", "--limit", "1", "--length", "4", "--store", "one.sqlite")
+        table1 = [places.get(word, word) for word in (*TABLE_1, *one)]
+        assert main(table1) == 0  # for the report
+        capsys.readouterr()
         for item, words in rows():
             stand_in = {**places, "$LLADA": UNSURE} if words[1] == "run" else places
             command = [stand_in.get(word, word) for word in shortened(words)]
@@ -123,7 +147,7 @@ def check(item, words, out):
     elif words[1] == "figure":
         assert "<svg" in Path(words[-1]).read_text(), item
     elif words[1] == "report":
-        report = Path("table1-report/report.md").read_text()
+        report = Path("one-report/report.md").read_text()
         assert "LLaDA-8B-Instruct" in report
         assert "the paper's length is 512, ours 4" in report
     elif words[1] == "run":

@@ -8,12 +8,24 @@ from importlib import import_module
 from tests.paths import ROOT
 
 DOCS = ROOT / "docs"
+LONG = {  # references and tables, in which one looks things up
+    "rules.md", "semantics.md", "benchmarks-tables.md", "embedded-tables.md",
+}  # fmt: skip
 NAV = (ROOT / "mkdocs.yml").read_text().partition("\nnav:\n")[2]
 
 
 def test_every_page_is_in_the_navigation_once():
-    listed = re.findall(r"([\w-]+\.md)$", NAV, re.MULTILINE)
-    assert sorted(listed) == sorted(["index.md", *(page.name for page in DOCS.glob("*.md"))])
+    listed = re.findall(r"([\w/-]+\.md)$", NAV, re.MULTILINE)
+    pages = ["index.md", *(page.name for page in DOCS.glob("*.md"))]
+    notebooks = (ROOT / "examples" / "notebooks").glob("*.ipynb")
+    assert sorted(listed) == sorted([*pages, *(f"notebooks/{each.stem}.md" for each in notebooks)])
+
+
+def test_a_page_has_at_most_1500_words_unless_it_is_a_reference():
+    for page in DOCS.glob("*.md"):
+        prose = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
+        words = [word for word in prose.split() if re.search(r"\w", word)]  # no table's bars
+        assert len(words) <= 1500 or page.name in LONG, (page.name, len(words))
 
 
 def test_the_readme_links_every_page():

@@ -131,12 +131,10 @@ def test_a_model_whose_rows_depend_on_their_batch_is_a_fault(monkeypatch):
     assert (finding.status, bool(finding.mend)) == ("fault", True)
 
 
-def test_a_processor_that_is_slow_in_bfloat16_is_told(monkeypatch):
-    monkeypatch.setattr("unmask.models.quantized.fast_bfloat16", lambda: False)
-    assert speed(load(device="cpu").model).status == "ok"
-    finding = speed(load(device="cpu", dtype="bfloat16").model)
-    assert finding.status == "slow"
-    assert "int8" in finding.mend
+def test_a_processor_that_does_not_multiply_bfloat16_is_told(monkeypatch):
+    monkeypatch.setattr("unmask.doctor.model.multiplies", lambda dtype: False)
+    assert "float32" not in speed(load(device="cpu").model).says
+    assert "in float32" in speed(load(device="cpu", dtype="bfloat16").model).says
 
 
 def test_what_fits_grows_with_the_memory_and_shrinks_with_the_bits():

@@ -10,6 +10,7 @@ import json
 import random
 import resource
 import shutil
+import struct
 import sys
 import tempfile
 import traceback
@@ -118,9 +119,15 @@ def corrupt_traces(count: int) -> Iterator[tuple[str, str]]:
 
 
 def _bomb(content: bytes) -> bytes:
-    zipper = zlib.compressobj(9, zlib.DEFLATED, 31)
-    piece = content * (2**20 // len(content))
-    return b"".join(zipper.compress(piece) for _ in range(600)) + zipper.flush()
+    """600 megabytes in a small gzip file: one that is compressed once, repeated."""
+    piece, count, check = content * (2**20 // len(content)), 600, 0
+    zipper = zlib.compressobj(9, zlib.DEFLATED, -15)
+    once = zipper.compress(piece) + zipper.flush(zlib.Z_FULL_FLUSH)
+    for _ in range(count):
+        check = zlib.crc32(piece, check)
+    end = zlib.compressobj(9, zlib.DEFLATED, -15).flush()
+    head = b"\x1f\x8b\x08" + bytes(6) + b"\xff"
+    return head + once * count + end + struct.pack("<II", check, len(piece) * count)
 
 
 def _use_trace(data: bytes, whole: Trace, model: Any, by_hand: bool) -> str:

@@ -3,27 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from typing import Any
 
 import pytest
 
+from tests import forked
 from tests.paths import ROOT
 
 
 def attacked(attack: str, part: int) -> dict[str, Any]:
     """What an attack in a process of its own has done; `part` 4 is every fourth of its cases."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(
-        [sys.executable, "-m", f"tests.hostile.{attack}", str(part)],
-        cwd=ROOT,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
+    done = forked.run("-m", f"tests.hostile.{attack}", part, cwd=ROOT, timeout=300)
     assert done.returncode == 0, done.stderr
     result: dict[str, Any] = json.loads(done.stdout)
     assert result["megabytes"] < 1000

@@ -34,15 +34,16 @@ def test_no_value_of_a_knob_is_a_server_error(hostile_server):
     tried, refused = 0, 0
     with hostile_server.http as http:
         for kind in kinds():
-            for argument, value in itertools.product(kind.arguments, EXTREME):
+            for argument, at in itertools.product(kind.arguments, range(3)):
+                value = EXTREME[(tried + 2 * at) % len(EXTREME)]
                 part = f"{kind.name}({argument.name}={value})"
                 body = {"prompt": "pig", "length": 2, "rule": FORMS[kind.stage].format(part)}
                 body |= {"trace": tried % 5 == 0, "temperature": 0.5 * (tried % 7 == 0)}
                 response = http.post("/v1/completions", json=body)
                 assert response.status_code in (200, 400), (body, response.text)
                 tried, refused = tried + 1, refused + (response.status_code == 400)
-    assert tried > 250
-    assert refused > 100
+    assert tried > 100
+    assert refused > 40
     assert hostile_server.service.health()["status"] == "ok"
 
 
@@ -54,7 +55,7 @@ def test_no_field_is_a_server_error(hostile_server):
     ]  # fmt: skip
     draw, statuses = random.Random(17), []
     with hostile_server.http as http:
-        for _ in range(300):
+        for _ in range(150):
             route = draw.choice(["chat/completions", "completions"])
             given = {"messages": [{"role": "user", "content": "pig"}]}
             body = {**(given if "chat" in route else {"prompt": "pig"}), "length": 2}

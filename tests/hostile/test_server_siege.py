@@ -13,7 +13,7 @@ from tests.server.serving import serving
 
 pytestmark = pytest.mark.hostile
 
-SILENT, POLLERS, KILLED, NEIGHBOURS = 200, 2, 20, 60
+SILENT, POLLERS, KILLED, NEIGHBOURS = 200, 2, 10, 20
 
 
 def test_neighbours_of_an_attack_are_answered_and_the_server_ends():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.kernels.oddities import (
@@ -27,15 +27,19 @@ pytestmark = [
     pytest.mark.parametrize("kernel", ["torch", "native", "triton"], indirect=True),
 ]
 
+# Triton's interpreter takes 20 ms for a part of a row; test_cuda.py has rows of many small parts.
+INTERPRETED = {torch.float32: (1, 7, 4097), torch.bfloat16: (64,), torch.float16: (2049,)}
+
 
 @pytest.mark.parametrize("pattern", PATTERNS, ids=lambda pattern: pattern.__name__)
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-def test_the_statistics_are_those_of_float64(pattern, dtype):
-    for size in SIZES:
+def test_the_statistics_are_those_of_float64(pattern, dtype, kernel):
+    for size in SIZES if kernel != "triton" else INTERPRETED[dtype]:
         rows = example(pattern, size, dtype)
         assert_right(reduce_rows(rows), rows)
 
 
+@settings(max_examples=8)
 @given(seed=st.integers(0, 2**16), shift=st.floats(-500, 500, width=16))
 def test_a_shift_of_all_logits_changes_nothing(seed, shift):
     now, past = random_logits(seed, 3, 50), random_logits(seed + 1, 3, 50)
@@ -46,6 +50,7 @@ def test_a_shift_of_all_logits_changes_nothing(seed, shift):
         torch.testing.assert_close(getattr(moved, name), getattr(still, name), rtol=0, atol=2e-4)
 
 
+@settings(max_examples=8)
 @given(seed=st.integers(0, 2**16))
 def test_the_statistics_stay_in_their_ranges(seed):
     rows = ReduceInput(random_logits(seed, 4, 33), random_logits(seed + 1, 4, 33), torch.arange(4))
@@ -57,8 +62,11 @@ def test_the_statistics_stay_in_their_ranges(seed):
     assert (stats.kl_cur_prev >= 0).all()
 
 
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize("size", [7, 4097, 40_000])
+@pytest.mark.parametrize(
+    ("size", "dtype"),
+    [*((7, dtype) for dtype in DTYPES), (4097, torch.bfloat16), (9000, torch.float32)],
+    ids=str,
+)
 def test_a_row_has_the_same_bits_alone_and_among_others(size, dtype):
     rows = example(plain, size, dtype)
     whole = reduce_rows(rows)

@@ -6,7 +6,7 @@ import math
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -108,6 +108,7 @@ def test_statistics_are_float64_whatever_the_logits():
     ],
     ids=str,
 )
+@settings(max_examples=5)
 @given(seed=st.integers(0, 2**16))
 def test_every_dtype_agrees_with_a_float64_reference(dtype, tolerance, seed):
     now, past = random_logits(seed).to(dtype), random_logits(seed + 1).to(dtype)
@@ -118,6 +119,7 @@ def test_every_dtype_agrees_with_a_float64_reference(dtype, tolerance, seed):
         )
 
 
+@settings(max_examples=8)
 @given(seed=st.integers(0, 2**16), suppressed=st.integers(0, 38))
 def test_suppressed_tokens_weigh_nothing(seed, suppressed):
     now, past = random_logits(seed), random_logits(seed + 1)
@@ -152,8 +154,11 @@ def test_a_token_that_became_possible_makes_the_reverse_divergence_infinite():
     assert float(stats.kl_cur_prev) == INF
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16], ids=str)
-@pytest.mark.parametrize("gap", [200.0, 1000.0, 32768.0])
+@pytest.mark.parametrize(
+    ("dtype", "gap"),
+    [(torch.float32, 32768.0), (torch.float64, 1000.0), (torch.bfloat16, 200.0)],
+    ids=str,
+)
 def test_a_huge_vocabulary_with_huge_gaps_underflows_to_numbers(dtype, gap):
     now, past = torch.zeros(1, HUGE, dtype=dtype), torch.zeros(1, HUGE, dtype=dtype)
     now[0, 7], past[0, 9] = gap, gap
@@ -182,6 +187,7 @@ def test_an_unmoved_distribution_has_no_divergence_at_all():
     assert stats.kl_cur_prev.tolist() == [0.0] * 6
 
 
+@settings(max_examples=5)
 @given(seed=st.integers(0, 2**16))
 def test_a_divergence_is_never_negative(seed):
     now = random_logits(seed).float()
@@ -308,7 +314,7 @@ def two_threads():
 
 @pytest.mark.usefixtures("two_threads")
 def test_a_row_has_the_same_bits_alone_and_among_others_on_several_threads():
-    now, past = (random_logits(seed, 3, 126_464).float() for seed in (0, 1))
+    now, past = (random_logits(seed, 3, 40_000).float() for seed in (0, 1))
     whole = reduce(now, before(past), BOTH_KL)
     for row in range(3):
         alone = reduce(now[row : row + 1], Previous(past, torch.tensor([row])), BOTH_KL)
@@ -344,10 +350,10 @@ class LargestTensor(TorchDispatchMode):
 def test_no_wide_copy_is_larger_than_a_chunk(monkeypatch, kernel):
     if kernel == "compile":
         pytest.skip("torch.compile does not run under a dispatch mode")
-    monkeypatch.setattr(module, "CHUNK_ELEMENTS", 4000)
-    now, past = torch.randn(200, 1000).bfloat16(), torch.randn(200, 1000).bfloat16()
+    monkeypatch.setattr(module, "CHUNK_ELEMENTS", 400)
+    now, past = torch.randn(20, 100).bfloat16(), torch.randn(20, 100).bfloat16()
     with LargestTensor() as largest:
         reduce(now, before(past), BOTH_KL, uniform_start=True)
         reduce(now, transform=lambda z, first: z / 2)
         divergence(now, past)
-    assert 0 < largest.elements <= 4000
+    assert 0 < largest.elements <= 400

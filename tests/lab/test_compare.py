@@ -84,7 +84,7 @@ def test_the_verdict_names_a_difference_only_if_it_has_a_star():
     better = RuleComparison(curves_of(entropy=("0" * 9 + "1", 8), margin=("1" * 10, 6)))
     (verdict,) = better.verdicts()
     assert verdict.startswith("margin solves more examples than entropy: +90.0 points")
-    assert verdict.endswith("It needs 2.0 fewer forwards [2.0, 2.0].")
+    assert verdict.endswith("margin needs 2.0 fewer forwards [2.0, 2.0].")
     alike = RuleComparison(curves_of(entropy=("0" * 9 + "1", 8), margin=("0" * 8 + "11", 8)))
     (verdict,) = alike.verdicts()
     assert verdict.startswith("On 10 examples, margin and entropy cannot be told apart: +10.0")

@@ -115,6 +115,12 @@ def test_limits_of_whole_numbers_are_exact():
     ]  # fmt: skip
 
 
+def test_there_is_no_year_0():
+    date = re.compile(schema_regex('{"type": "string", "format": "date"}'))
+    for year in (0, 1, 10, 900, 1900, 2000, 9999):
+        assert bool(date.fullmatch(f'"{year:04}-12-31"')) == (year > 0)
+
+
 def test_any_json_is_json():
     language, draw = byte_automaton(json_regex(), "json"), random.Random(2)
     values = [json.loads(sampled(language, draw)) for _ in range(60)]

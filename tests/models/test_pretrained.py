@@ -10,7 +10,7 @@ from tests.paths import ROOT
 from unmask.models.denoiser import Canvas
 
 GOLDEN = ROOT / "tests" / "golden" / "models"
-PROMPTS = [[5, 6, 7], [9, 10, 11, 12, 13, 14, 15], [20] * 12, [30, 31]]
+PROMPTS = [[5, 6, 7], [20] * 12, [30, 31]]
 
 
 @pytest.mark.long
@@ -19,9 +19,9 @@ PROMPTS = [[5, 6, 7], [9, 10, 11, 12, 13, 14, 15], [20] * 12, [30, 31]]
 def test_a_batch_of_unequal_prompts_is_as_single_runs_in_every_dtype(name, dtype):
     model = unmask.load(GOLDEN / name, dtype=dtype).model
     for rule in ("confidence | swd(5) | eb(0.5)", "entropy | eb(2)"):
-        many = unmask.decode_many(model, PROMPTS, rule, length=16, batch_size=3)
+        many = unmask.decode_many(model, PROMPTS, rule, length=8, batch_size=2)
         for prompt, result in zip(PROMPTS, many, strict=True):
-            alone = unmask.decode(model, prompt, rule, length=16)
+            alone = unmask.decode(model, prompt, rule, length=8)
             assert result.canvas.tolist() == alone.canvas.tolist()
             assert result.nfe == alone.nfe
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from types import ModuleType
+
 import pytest
 import torch
 from torch.nn.functional import linear as plain_linear
@@ -10,7 +13,8 @@ from tests.models.common import IDS, logits, one_line
 from tests.models.makers import change_json, make
 from unmask import Session, decode, decode_many, load
 from unmask.errors import ModelError, RequestError, UnknownName
-from unmask.models.quantized import GROUP, QuantizedLinear
+from unmask.models.quantized import GROUP, QuantizedLinear, quantize_layers
+from unmask.models.transformer import Transformer
 
 KINDS = {"int8": 0.01, "int4": 0.12}  # the largest error, relative to the outputs' deviation
 
@@ -68,7 +72,7 @@ def test_wide_maps_are_widened_in_strips_with_the_same_result(kind, monkeypatch)
     linear.bias.data.fill_(0.5)
     x = torch.randn(2, 9, 96)
     whole = linear(x)
-    monkeypatch.setattr("unmask.models.quantized.STRIP", 96 * 7)  # ten strips of seven rows
+    monkeypatch.setattr("unmask.models.products.STRIP", 96 * 7)  # ten strips of seven rows
     assert torch.allclose(linear(x), whole, atol=1e-5)
 
 
@@ -155,3 +159,30 @@ def test_a_replay_loads_the_same_bits(tmp_path):
     weights = session.source().load().module.layers[0].attn.q
     assert isinstance(weights, QuantizedLinear)
     assert session.settings_record(session.format())["quantize"] == "int8"
+
+
+def test_on_a_gpu_quantisation_without_torchao_is_refused_by_name(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torchao", None)
+    arch = load(device="cpu").model.arch
+    with pytest.raises(ModelError, match="needs the package torchao"):
+        quantize_layers(Transformer(arch), arch, "int8", torch.device("cuda"))
+
+
+def test_on_a_gpu_torchao_gets_every_weight_with_the_kind_that_was_asked_for(monkeypatch):
+    asked = []
+    package, quantization = ModuleType("torchao"), ModuleType("torchao.quantization")
+    quantization.Int8WeightOnlyConfig = lambda: "int8"
+    quantization.Int4WeightOnlyConfig = lambda group_size: f"int4 by {group_size}"
+    quantization.quantize_ = lambda linear, config: asked.append((linear.weight.shape, config))
+    package.quantization = quantization
+    monkeypatch.setitem(sys.modules, "torchao", package)
+    monkeypatch.setitem(sys.modules, "torchao.quantization", quantization)
+    arch = load(device="cpu").model.arch
+    weight, x = torch.randn(arch.hidden, arch.heads * arch.head_dim), torch.randn(3, arch.hidden)
+    for kind in KINDS:
+        module = Transformer(arch)
+        quantize_layers(module, arch, kind, torch.device("cuda"))
+        linear = module.layers[0].attn.o
+        linear.quantize(weight)
+        assert torch.equal(linear(x), plain_linear(x, weight))  # the weight is still what it was
+    assert asked == [(weight.shape, "int8"), (weight.shape, f"int4 by {GROUP}")]

@@ -25,5 +25,9 @@ def test_a_family_that_nobody_wrote_about_gets_the_papers_blocks():
     assert (GENERAL.rule, GENERAL.block) == ("confidence | swd(1) | eb(0.1)", 32)
 
 
+def test_every_family_has_its_own_recommendation():
+    assert [family.name for family in FAMILIES if recommendation(family.name) == GENERAL] == []
+
+
 def test_base_models_say_that_the_setting_was_measured_on_another():
     assert "Instruct" in recommendation("llada", base=True).source

@@ -37,17 +37,16 @@ def test_the_names_of_the_families_are_those_of_the_table():
     assert tuple(family.name for family in FAMILIES) == FAMILY_NAMES
 
 
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize("name", FOLDERS)
-def test_five_rows_together_are_five_single_runs(name, dtype):
-    model = loaded(name, dtype=dtype).model
-    sizes = (3, 20, 8, 13, 1) if name == "diffugpt-tiny" else (3, 31, 32, 13, 1)
-    rows = prompts(model.spec, sizes)
-    block = {} if model.spec.block else {"block": 5}
-    together = decode_many(model, rows, RULE, length=12, batch_size=5, eos="block", **block)
-    for row, result in zip(rows, together, strict=True):
-        alone = decode(model, row, RULE, length=12, eos="block", **block)
-        assert outcome(result) == outcome(alone)
+def test_rows_together_are_as_many_single_runs(name):
+    for dtype, sizes in (("float32", (3, 32, 1)), ("bfloat16", (20, 8))):
+        model = loaded(name, dtype=dtype).model
+        rows = prompts(model.spec, [min(size, 28) for size in sizes] if "gpt" in name else sizes)
+        block = {} if model.spec.block else {"block": 5}
+        together = decode_many(model, rows, RULE, length=12, batch_size=5, eos="block", **block)
+        for row, result in zip(rows, together, strict=True):
+            alone = decode(model, row, RULE, length=12, eos="block", **block)
+            assert outcome(result) == outcome(alone), dtype
 
 
 @pytest.mark.parametrize("name", FOLDERS)
@@ -62,9 +61,9 @@ def test_a_cache_that_does_not_fit_the_attention_is_refused(name):
 @pytest.mark.parametrize("rule", [RULE, "entropy | timesteps(6)"])  # the latter waits
 def test_the_block_cache_is_exact(name, rule):
     model = loaded(name).model
-    rows = prompts(model.spec, (3, 64, 8, 13, 1))
-    with_it = decode_many(Cached(model, "block"), rows, rule, length=40, batch_size=3)
-    without = decode_many(model, rows, rule, length=40, batch_size=3)
+    rows = prompts(model.spec, (3, 64, 8))
+    with_it = decode_many(Cached(model, "block"), rows, rule, length=40, batch_size=2)
+    without = decode_many(model, rows, rule, length=40, batch_size=2)
     assert [outcome(result) for result in with_it] == [outcome(result) for result in without]
 
 

@@ -202,6 +202,12 @@ def test_models_name_what_is_served(embedded):
     assert model.model_extra["unmask"]["max_length"] == 1024
 
 
+def test_the_model_may_be_served_under_another_name():
+    with serving("--served-model-name", "gpt") as running:
+        assert running.chat("Repeat: pig.", model="gpt").json()["model"] == "gpt"
+        assert running.chat("Repeat: pig.", model="embedded").status_code == 404
+
+
 def test_what_the_model_was_not_made_for_is_told(embedded):
     response = embedded.chat("Repeat: zyzzyva.", length=130).json()
     warned = response["unmask"]["warnings"]

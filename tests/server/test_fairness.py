@@ -1,6 +1,9 @@
 """Fairness: no request and no client takes the batch from the others."""
 
+import threading
+import time
 from collections import deque
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 import pytest
@@ -9,9 +12,11 @@ from tests.helpers import random_lookup
 from tests.server.serving import Gate, serving
 from tests.server.test_engine import Asked
 from unmask.errors import RequestError
+from unmask.server import service
 from unmask.server.engine import Engine
 from unmask.server.fairness import Account, next_rows
 from unmask.server.guard import client_of
+from unmask.server.prepare import prepare
 
 
 @dataclass(eq=False)
@@ -94,6 +99,19 @@ def test_a_request_that_costs_too_much_is_refused_and_its_rows_are_free():
         assert running.chat(**asked).status_code == 200
 
 
+def test_a_request_over_its_cost_or_time_gets_the_field_that_makes_it_long():
+    sizes = [("length", {"length": 9}), ("max_tokens", {"max_tokens": 9}), ("length", {})]
+    for option, limit in (("--max-cost", 1), ("--max-seconds", 1e-9)):
+        with serving(option, limit) as running:
+            refusals = [(name, running.chat(**asked)) for name, asked in sizes]
+            refusals.append(("messages", running.chat("Say [MASK*5].", infill=True)))
+            refusals.append(("prompt", running.complete("Say [MASK*5].", infill=True)))
+        for name, refusal in refusals:
+            error = refusal.json()["error"]
+            assert (refusal.status_code, error["param"]) == (400, name)
+            assert option in error["message"]
+
+
 def test_a_client_is_an_address_and_this_machine_is_nobody():
     names = {
         "192.0.2.7": "192.0.2.7",
@@ -107,3 +125,22 @@ def test_a_client_is_an_address_and_this_machine_is_nobody():
     for host, name in names.items():
         assert client_of({"client": (host, 5)}) == name
     assert client_of({"client": None}) is None
+
+
+def test_a_language_that_takes_long_to_build_delays_no_other_request(monkeypatch):
+    go = threading.Event()
+
+    def slowly(served, body):
+        assert body.regex is None or go.wait(60)
+        return prepare(served, body)
+
+    monkeypatch.setattr(service, "prepare", slowly)
+    with serving("--batch-size", 2, "--queue", 4) as running, ThreadPoolExecutor(3) as pool:
+        slow = [pool.submit(running.chat, regex="( fox){3}") for _ in range(3)]
+        deadline = time.monotonic() + 30
+        while running.service.health()["waiting"] < 3 and time.monotonic() < deadline:
+            time.sleep(0.005)
+        assert running.chat(regex=" fox").status_code == 429  # half of the room is for others
+        assert running.chat().status_code == 200
+        go.set()
+        assert [each.result().status_code for each in slow] == [200] * 3

@@ -33,7 +33,7 @@ def test_the_server_s_limit_bounds_the_growth_and_a_trace_is_refused_in_a_line()
         assert settings["longest"] == 24
         refusals = {
             "25 tokens to write; this server writes at most 24": {**AUTO, "longest": 25},
-            "a trace holds a canvas of one length; leave out trace, or auto": {
+            "a trace needs a fixed length; leave out trace, or auto": {
                 **AUTO, "longest": 24, "trace": True,
             },
             "give one length, got length auto, max_tokens 4": {**AUTO, "max_tokens": 4},

@@ -10,6 +10,7 @@ import pytest
 
 from tests.server.serving import Gate, serving
 from unmask.decoding.options import EOS_POLICIES
+from unmask.embedded import PROMPTS
 from unmask.trace import Trace
 
 
@@ -203,6 +204,26 @@ def test_a_phone_needs_no_sideways_scrolling(tab, running, scheme):
     assert page.evaluate("document.documentElement.scrollWidth") == 360
     shot = BytesIO(page.screenshot())
     assert len(shot.getvalue()) > 10_000
+
+
+def test_after_a_race_a_phone_shows_the_canvas_and_not_the_form(tab, running):
+    page = tab(running, viewport={"width": 390, "height": 844}, reduced_motion="reduce")
+    race(page)
+    box = page.locator("#viewer .canvas").first.bounding_box()
+    assert box["y"] >= 0
+    assert box["y"] + box["height"] < 844
+
+
+def test_example_prompts_can_be_clicked_and_the_model_knows_their_words(tab, running):
+    page = tab(running)
+    page.check("input[value=raw]")
+    buttons = page.locator("#examples button")
+    assert buttons.all_inner_texts() == list(PROMPTS)
+    buttons.nth(1).click()
+    assert page.input_value("#prompt") == PROMPTS[1]
+    race(page)
+    assert page.locator(".answer").first.inner_text().startswith("fox, hen, owl")
+    assert page.is_hidden("#doubts")
 
 
 def test_every_field_has_a_name(tab, running):

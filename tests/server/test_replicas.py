@@ -22,7 +22,9 @@ def served(address):
     process = start(*command_of("unmask serve"), "--port", 0, "--grace", 5, RAY_ADDRESS=address)
     line = process.stderr.readline()
     try:
-        assert line.startswith("unmask serve: embedded on http://127.0.0.1:"), line
+        assert line.startswith("unmask serve: embedded on http://127.0.0.1:"), (
+            line + process.stderr.read()
+        )
         assert line.endswith(", 2 replicas\n")
         url = line.split()[4].rstrip(",")
         with httpx.Client(base_url=url, timeout=60, trust_env=False) as client:

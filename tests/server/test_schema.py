@@ -3,25 +3,19 @@
 from collections import Counter
 
 import pytest
-import schemathesis
 from hypothesis import HealthCheck, given, settings
-from schemathesis import GenerationMode
-from schemathesis.checks import not_a_server_error
-from schemathesis.specs.openapi.checks import (
-    content_type_conformance,
-    response_schema_conformance,
-    status_code_conformance,
-)
 
 from tests.server.serving import serving
 from unmask.decoding.options import OPTIONS
 from unmask.server.schema import REQUEST_OPTIONS, CommonFields
 
+schemathesis = pytest.importorskip("schemathesis", reason="schemathesis needs Python 3.11")
+openapi = pytest.importorskip("schemathesis.specs.openapi.checks")
 CHECKS = [
-    not_a_server_error,
-    status_code_conformance,
-    content_type_conformance,
-    response_schema_conformance,
+    schemathesis.checks.not_a_server_error,
+    openapi.status_code_conformance,
+    openapi.content_type_conformance,
+    openapi.response_schema_conformance,
 ]
 
 
@@ -51,7 +45,7 @@ LEFT_OUT = (
     "max_completion_tokens",
 )  # fmt: skip
 ASKED = {"/v1/chat/completions": {"messages": [{"role": "user", "content": "Repeat: pig."}]}}
-TRIES = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+TRIES = settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def call_all(running, method, path, mode, sensible=False):
@@ -74,19 +68,23 @@ def call_all(running, method, path, mode, sensible=False):
 
 @pytest.mark.parametrize(("method", "path"), OPERATIONS)
 def test_no_made_up_request_is_a_server_error(limited, method, path):
-    assert max(call_all(limited, method, path, GenerationMode.POSITIVE)) < 500
+    assert max(call_all(limited, method, path, schemathesis.GenerationMode.POSITIVE)) < 500
 
 
 @pytest.mark.parametrize(("method", "path"), OPERATIONS[:2])
 def test_made_up_requests_with_a_rule_are_decoded(limited, method, path):
-    statuses = call_all(limited, method, path, GenerationMode.POSITIVE, sensible=True)
+    statuses = call_all(limited, method, path, schemathesis.GenerationMode.POSITIVE, sensible=True)
     assert max(statuses) < 500
-    assert statuses[200] > 5
+    assert statuses[200] > 3
 
 
 @pytest.mark.parametrize(("method", "path"), OPERATIONS[:2])
 def test_requests_that_break_the_document_are_refused(limited, method, path):
-    assert set(call_all(limited, method, path, GenerationMode.NEGATIVE)) <= {400, 405, 413}
+    assert set(call_all(limited, method, path, schemathesis.GenerationMode.NEGATIVE)) <= {
+        400,
+        405,
+        413,
+    }
 
 
 def test_every_operation_is_tried(embedded):

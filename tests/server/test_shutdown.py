@@ -4,8 +4,6 @@ import json
 import os
 import re
 import signal
-import subprocess
-import sys
 import threading
 import time
 from contextlib import contextmanager
@@ -13,6 +11,7 @@ from contextlib import contextmanager
 import httpx
 import pytest
 
+from tests.forked import Fork
 from tests.server.serving import PENS, Gate, events_of, run_text, serving, text_of
 
 BODY = {"messages": [{"role": "user", "content": PENS}]}
@@ -138,9 +137,8 @@ def test_a_second_signal_does_not_give_the_shutdown_more_time():
 @contextmanager
 def process(*options, env=None):
     """`unmask serve` as a user starts it, and its address."""
-    command = [sys.executable, "-m", "unmask", "serve", "--port", "0", *options]
-    started = subprocess.Popen(
-        command, stderr=subprocess.PIPE, text=True, env={**os.environ, **(env or {})}
+    started = Fork(
+        "-m", "unmask", "serve", "--port", 0, *options, env={**os.environ, **(env or {})}
     )
     try:
         line = started.stderr.readline()
@@ -150,6 +148,7 @@ def process(*options, env=None):
     finally:
         started.kill()
         started.wait()
+        started.stdout.close()
         started.stderr.close()
 
 
@@ -165,5 +164,10 @@ def test_a_signal_ends_the_process_when_all_is_answered(sign, capsys):
                 server.send_signal(sign)
                 text = text_of(events_of("".join(response.iter_text())))
         assert server.wait(60) == 0
-        assert server.stderr.read() == ""
+        refused, answered, closing = sorted(server.stderr.read().splitlines())
+        assert refused.startswith("unmask serve: 127.0.0.1 GET /v1/models 401 ")
+        assert answered.startswith("unmask serve: 127.0.0.1 POST /v1/chat/completions 200 ")
+        assert closing == (
+            "unmask serve: closing; rows to finish within 300 s: 1; a second signal ends them"
+        )
     assert text == expected["text"]

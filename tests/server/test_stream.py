@@ -23,9 +23,10 @@ RULES = [
 ]
 
 
-@pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize(
-    "fields", [{}, {"block": 6}, {"eos": "fill"}, {"temperature": 1.0}], ids=str
+    ("rule", "fields"),
+    [*zip(RULES, [{"temperature": 1.0}, {"eos": "fill"}, {"block": 6}, {}], strict=True)],
+    ids=str,
 )
 def test_all_deltas_together_are_the_whole_text(tiny, rule, fields):
     fields = {"rule": rule, **fields}

@@ -117,7 +117,7 @@ def test_a_trace_that_fails_fails_its_own_request():
 def test_a_server_without_traces_says_so():
     with serving(traces=None) as running:
         error = running.chat(trace=True).json()["error"]
-        assert error["message"] == "this server keeps no traces"
+        assert error["message"] == "this server keeps no traces; leave out trace"
 
 
 def whole_sheet(store, size):

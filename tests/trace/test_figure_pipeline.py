@@ -161,8 +161,7 @@ def test_every_step_of_any_rule_with_swd_can_be_drawn(tmp_path):
         "credit(0.65) | confidence | swd(5, kl=cur_prev) | klass(0.5)",
         "confidence | pc(0.25) | swd(1) | eb(0.1)",
     ]
-    for text in rules:
+    for number, text in enumerate(rules):
         model, request = anything(text, 3)
         trace = Trace.of(traced(model, request)[0])
-        for step in (1, len(trace.moments)):
-            assert svg(tmp_path, StepPipeline(trace, step))
+        assert svg(tmp_path, StepPipeline(trace, len(trace.moments) if number % 2 else 1))

@@ -48,9 +48,9 @@ RULES = (
 DECODING = (
     Fault(
         "window-one-too-wide",
-        "decoding/windows.py",
-        "& (place < state.stop[:, None])",
-        "& (place <= state.stop[:, None])",
+        "decoding/state.py",
+        "& (place < self.stop[:, None])",
+        "& (place <= self.stop[:, None])",
     ),
     Fault(
         "later-window-off-by-one",
@@ -103,7 +103,7 @@ KERNELS = (
     Fault(
         "uniform-start-ignored",
         "kernels/reduce.py",
-        "torch.where(slot == NO_HISTORY, UNIFORM, slot)",
+        "slot.masked_fill(slot == NO_HISTORY, UNIFORM)",
         "slot",
     ),
     Fault(

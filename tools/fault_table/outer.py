@@ -224,8 +224,8 @@ COMMANDS = (
     Fault(
         "ends-before-the-language",
         "languages/canvas.py",
-        "self.automaton.can_end_in(len(self.kinds) - place)",
-        "np.zeros(self.automaton.num_states)",
+        "self.automaton.can_end_in(count - place)\n        while",
+        "np.zeros(self.automaton.num_states)\n        while",
         first="tests/languages/test_canvas.py",
     ),
     Fault(

@@ -12,7 +12,7 @@ from io import TextIOWrapper
 from typing import Any, NoReturn
 
 from unmask import __version__
-from unmask.cli.options import import_all
+from unmask.cli.options import ExamplesFormatter, import_all
 from unmask.errors import UnmaskError, did_you_mean
 
 COMMANDS = (
@@ -23,7 +23,10 @@ COMMANDS = (
 
 
 class OneLineParser(argparse.ArgumentParser):
-    """A parser that prints its errors in one line, like all other errors."""
+    """A parser that prints its errors in one line, like all other errors, and keeps examples."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **{"formatter_class": ExamplesFormatter, **options})
 
     def error(self, message: str) -> NoReturn:
         stop = "" if message.endswith("?") else ";"

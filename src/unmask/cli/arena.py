@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from unmask.cli.lab_options import MODEL_HELP, PRESET_HELP, RunCount, add_running, options_of
-from unmask.cli.options import add_import, add_options, given_options
+from unmask.cli.options import add_import, add_options, examples, given_options
 from unmask.decoding.options import EOS_POLICIES, OPTIONS, DecodingOptions
 from unmask.embedded import NAME
 from unmask.errors import UnknownName
@@ -31,10 +31,11 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         "front, AUP, and paired differences at equal forwards against the best rule without "
         "memory, with Holm's correction for all comparisons. Finished examples are stored; after "
         "an interruption, the same command continues.",
-        epilog="""examples: unmask arena --output arena;
-        unmask arena "mine | eb(0.1)" --import mine.py;
-        unmask arena --model FOLDER --task gsm8k --data DIR --length 512 --block full,32 --dry-run
-        """,
+        epilog=examples(
+            "unmask arena --output arena",
+            'unmask arena "mine | eb(0.1)" --import mine.py',
+            "unmask arena --model FOLDER --task gsm8k --data DIR --length 512 --dry-run",
+        ),
     )
     command.add_argument(
         "rules", nargs="*", metavar="RULE",

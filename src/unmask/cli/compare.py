@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from unmask.cli.lab_options import add_running, add_task, options_of, progress
-from unmask.cli.options import PRESET, add_import, add_options, given_options, refuse
+from unmask.cli.options import PRESET, add_import, add_options, examples, given_options, refuse
 from unmask.decoding.options import OPTIONS, DecodingOptions
 
 if TYPE_CHECKING:
@@ -32,9 +32,10 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         "in words, and the examples that only one of two rules solves. Every finished example is "
         "stored at once; after an interruption, the same command continues. All rules share the "
         "decoding options.",
-        epilog="""examples: unmask compare "confidence | eb(0.1)" swd --task words --block full;
-        unmask compare "entropy | eb({0.05,0.1,0.5,1})" "mine | eb({0.05,0.1,0.5,1})" --curve
-        --import mine.py --task words --output comparison""",
+        epilog=examples(
+            'unmask compare "confidence | eb(0.1)" swd --task words --block full',
+            'unmask compare "entropy | eb({0.1,1})" "margin | eb({0.1,1})" --curve --task words',
+        ),
     )
     command.add_argument(
         "rules", nargs="+", metavar="RULE", help="rules or recipes; the first is the baseline"

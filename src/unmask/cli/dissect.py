@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from unmask.cli.lab_options import add_running, add_task, options_of, progress
-from unmask.cli.options import PRESET, add_import, add_options, given_options, positive
+from unmask.cli.options import PRESET, add_import, add_options, examples, given_options, positive
 from unmask.decoding.options import OPTIONS, DecodingOptions
 
 if TYPE_CHECKING:
@@ -24,9 +24,10 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         "replaced by the row's mean and by another position's, and with EOS policies instead of "
         "it. Prints paired differences, a sentence for each variant and a verdict. Every finished "
         "example is stored at once; after an interruption, the same command continues.",
-        epilog="""examples: unmask dissect --rule "entropy | swd(5) | eb(0.1)" --task words
-        --length 32 --block full --output dissected;
-        unmask dissect --rule swd --task gsm8k --model FOLDER --data DIR --dry-run""",
+        epilog=examples(
+            'unmask dissect --rule "entropy | swd(5) | eb(0.1)" --task words --block full',
+            "unmask dissect --rule swd --task gsm8k --model FOLDER --data DIR --dry-run",
+        ),
     )
     add_task(command)
     option = command.add_argument

@@ -6,7 +6,7 @@ import argparse
 import json
 import textwrap
 
-from unmask.cli.options import add_options, read_options
+from unmask.cli.options import add_options, examples, read_options
 from unmask.decoding.options import LOADING
 from unmask.embedded import NAME
 
@@ -19,10 +19,14 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         "doctor",
         help="check the machine before a long run",
         description="Checks versions, device, memory, sandbox, browser and extras; whether the "
-        "kernel that serves agrees with plain PyTorch; whether a batch of the model gives what its "
-        "rows give alone; the time of a forward; and what fits into the memory. What is slow or "
-        "missing says how to mend it. The exit code is 1 if something is at fault.",
-        epilog="examples: unmask doctor; unmask doctor --model FOLDER --quantize int8",
+        "kernel in use agrees with plain PyTorch; whether a batch gives each row what it "
+        "gets alone; the time of a forward; and what fits into the memory. A line about "
+        "something slow or missing says how to mend it. The exit code is 1 if something is at "
+        "fault.",
+        epilog=examples(
+            "unmask doctor",
+            "unmask doctor --model FOLDER --quantize int8",
+        ),
     )
     option = command.add_argument
     model = "checkpoint folder or hub id (default: embedded, the model inside the package)"

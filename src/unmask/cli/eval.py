@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from unmask.cli.lab_options import DRY_RUN_HELP, TIMED_HELP, add_running, add_task
-from unmask.cli.options import PRESET, add_import, add_options, given_options
+from unmask.cli.options import PRESET, add_import, add_options, examples, given_options
 from unmask.decoding.options import OPTIONS
 from unmask.rules.recipes import DEFAULT_RULE
 
@@ -19,9 +19,10 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         description="Decodes every example of a task, grades the answers and prints the accuracy. "
         "Every finished example is stored at once; after an interruption, the same command "
         "continues. 'unmask sweep' runs many rules; 'unmask report' writes tables and plots.",
-        epilog="""examples: unmask eval --task words --rule swd --limit 50;
-        unmask eval --task gsm8k --model FOLDER --data DIR --rule "confidence | swd(5) | eb(0.1)"
-        """,
+        epilog=examples(
+            "unmask eval --task words --rule swd --limit 50",
+            'unmask eval --task gsm8k --model FOLDER --data DIR --rule "confidence | eb(0.1)"',
+        ),
     )
     add_task(command)
     option = command.add_argument

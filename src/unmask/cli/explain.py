@@ -8,7 +8,7 @@ import shutil
 import sys
 from typing import TYPE_CHECKING
 
-from unmask.cli.options import add_import
+from unmask.cli.options import add_import, examples
 
 if TYPE_CHECKING:
     from unmask.trace import Trace
@@ -24,7 +24,11 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         "positions worth a closer look. With --position or --token: the predictions of one "
         "position, its confidence and instability, the positions ahead of it, why the rule "
         "committed it in its step, and what SWD changed. With --step: that step only.",
-        epilog="example: unmask run PROMPT --trace a.trace && unmask explain a.trace --token 42",
+        epilog=examples(
+            'unmask run "Sort: owl, hen, fox." --trace a.trace',
+            "unmask explain a.trace",
+            "unmask explain a.trace --token owl",
+        ),
     )
     command.add_argument("trace", metavar="TRACE", help="a file written by 'unmask run --trace'")
     add_place(command)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from unmask.cli.options import add_import, add_options, read_options
+from unmask.cli.options import add_import, add_options, examples, read_options
 from unmask.errors import RequestError
 from unmask.integrations import BLOCK_OPTIONS, GENERATE_OPTIONS
 
@@ -32,7 +32,7 @@ def _add_sglang(targets: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "that serves with it: for LLaDA2 and SDAR, or for the checkpoint of --model, whose block "
         "and end tokens are then written too. SGLang finds the algorithm if unmask[sglang] is "
         "installed in its environment.",
-        epilog="example: unmask export sglang --rule 'confidence | swd(5) | eb(0.1)' -o rule.yaml",
+        epilog=examples("unmask export sglang --rule 'confidence | swd(5) | eb(0.1)' -o rule.yaml"),
     )
     option = command.add_argument
     option("--model", metavar="PATH", help="folder of the checkpoint to serve")
@@ -51,7 +51,7 @@ def _add_custom_generate(targets: argparse._SubParsersAction[argparse.ArgumentPa
         description="Writes DIR/custom_generate/generate.py with its requirements and a README, so "
         "that model.generate(..., custom_generate=DIR, trust_remote_code=True) of transformers "
         "decodes by the rule. A call can override every option that is written here.",
-        epilog="example: unmask export custom-generate DIR --rule 'confidence | swd(5) | eb(0.1)'",
+        epilog=examples("unmask export custom-generate DIR --rule 'confidence | swd(5) | eb(0.1)'"),
     )
     folder = "folder to write into: a new one, or that of a checkpoint"
     command.add_argument("folder", type=Path, metavar="DIR", help=folder)

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from unmask.cli.explain import add_place
-from unmask.cli.options import add_import
+from unmask.cli.options import add_import, examples
 from unmask.errors import RequestError
 
 
@@ -20,10 +20,12 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         "the instability D as a grey area, and the step that committed it. A second trace of the "
         "same prompt, such as one without SWD, is drawn below on the same axes. Without --position "
         "or --token, the position is the one that SWD held back longest in the last trace. With "
-        "--pipeline: draws one step: the score, D, exp(-lam D) and the modulated score of its "
+        "--pipeline it draws one step: the score, D, exp(-lam D) and the modulated score of its "
         "candidates, and what is committed with and without SWD. Needs unmask[plot].",
-        epilog="examples: unmask figure eb.trace swd.trace --position 30 -o figure.svg; "
-        "unmask figure swd.trace --pipeline",
+        epilog=examples(
+            "unmask figure eb.trace swd.trace --position 30 -o figure.svg",
+            "unmask figure swd.trace --pipeline",
+        ),
     )
     option = command.add_argument
     option("trace", metavar="TRACE", help="a file written by 'unmask run --trace'")

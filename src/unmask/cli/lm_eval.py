@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from unmask.cli.options import add_import, import_all
+from unmask.cli.options import add_import, examples, import_all
 from unmask.decoding.options import OPTIONS, SAMPLING
 
 
@@ -19,12 +19,12 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         "options and commands work; 'unmask lm-eval run --help' lists them. Changed defaults: "
         "--model unmask, --device cuda if there is a GPU, --batch_size 8. Model arguments: "
         f"pretrained (default: embedded), max_length, {', '.join(names)}, as in 'unmask run'; for "
-        "likelihoods mc_num (default: 128) and check_greedy (default: true). --import FILE, before "
-        "them or among them, registers rule parts of a Python file or module first. Needs the "
+        "likelihoods mc_num (default: 128) and check_greedy (default: true). --import FILE, "
+        "anywhere on the line, first registers rule parts of a Python file or module. Needs the "
         "extra 'lm-eval'.",
-        epilog="""example: unmask lm-eval --tasks gsm8k --model_args
-        pretrained=FOLDER,rule="confidence | swd(5) | eb(0.1)",block=32 --apply_chat_template
-        --output_path out --log_samples""",
+        epilog=examples(
+            "unmask lm-eval --tasks gsm8k --model_args pretrained=FOLDER,rule=swd,block=32",
+        ),
         add_help=False,
         prefix_chars="\0",  # no argument is an option of unmask
     )

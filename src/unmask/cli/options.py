@@ -26,6 +26,18 @@ PRESET = {
 WITH_COMMAS = ("rule", "language")  # options whose values have commas: each is given by itself
 
 
+class ExamplesFormatter(argparse.HelpFormatter):
+    """Keeps the lines of a text that has several, so that examples can be copied."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        return text if "\n" in text else super()._fill_text(text, width, indent)
+
+
+def examples(*commands: str) -> str:
+    """Commands for the end of a help text, one per line."""
+    return "\n".join(["examples:", *(f"  {command}" for command in commands)])
+
+
 def add_options(
     group: argparse._ActionsContainer,
     names: Iterable[str],

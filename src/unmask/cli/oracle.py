@@ -32,7 +32,7 @@ def run(arguments: argparse.Namespace) -> int:
     print("their true probabilities, but its logits are noisy while much of the canvas is masked.")
     difference = first_difference(world, seeds)
     if difference is None:
-        print(f"In none of {len(seeds)} noise seeds did the two rules end differently.")
+        print(f"The two rules end alike in all {len(seeds)} noise seeds.")
     else:
         seed, baseline, swd = difference
         print(
@@ -43,8 +43,8 @@ def run(arguments: argparse.Namespace) -> int:
         print(side_by_side(_subject(baseline, paint), _subject(swd, paint), width))
     print(f"\nOver all {len(seeds)} noise seeds:\n")
     print("\n".join(_tallies([world.tally(rule, seeds) for rule in COMPARED], paint)))
-    print("\nSWD buys its valid sentences with more forwards; one token per forward (top) needs no")
-    print("SWD here. 'unmask rules' lists every rule; README.md goes on from here.")
+    print("\nSWD needs more forwards for its valid sentences. One token per forward (top) needs no")
+    print("SWD here. 'unmask rules' lists every rule; README.md says what to read next.")
     return 0
 
 

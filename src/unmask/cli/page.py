@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from unmask.cli.options import examples
 from unmask.errors import RequestError
 
 
@@ -17,7 +18,10 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         "the canvas step by step, colours tokens by confidence, instability, step or score, and "
         "shows each token's numbers, its history and the queue of candidates. It shows two traces "
         "side by side and marks their first difference. Without TRACE the page asks for files.",
-        epilog='example: unmask run "PROMPT" --trace a.trace; unmask page a.trace -o a.html',
+        epilog=examples(
+            'unmask run "Sort: owl, hen, fox." --trace a.trace',
+            "unmask page a.trace -o a.html",
+        ),
     )
     option = command.add_argument
     option(

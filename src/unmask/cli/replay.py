@@ -9,7 +9,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from unmask.cli.options import add_import
+from unmask.cli.options import add_import, examples
 from unmask.errors import RequestError
 
 if TYPE_CHECKING:
@@ -26,8 +26,10 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         description="Repeats the run of a trace and compares every step. The exit code is 0 if all "
         "decisions are the same, else 1. With --branch T the first T steps are repeated and --rule "
         "decides the rest.",
-        epilog="""examples: unmask replay a.trace; unmask replay a.trace --branch 3
-        --rule "confidence | eb(0.1)" -o b.trace""",
+        epilog=examples(
+            "unmask replay a.trace",
+            'unmask replay a.trace --branch 3 --rule "confidence | eb(0.1)" -o b.trace',
+        ),
     )
     option = command.add_argument
     option("trace", type=Path, metavar="TRACE", help="a file written by 'unmask run --trace'")

@@ -7,7 +7,7 @@ import json
 import textwrap
 from collections.abc import Iterator
 
-from unmask.cli.options import add_import
+from unmask.cli.options import add_import, examples
 
 STAGE_TITLES = {
     "window": "Window policy (first)",
@@ -29,7 +29,10 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         description="Without RULE, lists every part with its formula, source and defaults, and the "
         "named recipes. With RULE, explains in words what the rule does in each step. A RULE with "
         "braces stands for several rules; it explains each of them.",
-        epilog="example: unmask rules 'confidence | swd(5) | eb(0.1)'",
+        epilog=examples(
+            "unmask rules",
+            "unmask rules 'confidence | swd(5) | eb(0.1)'",
+        ),
     )
     option = command.add_argument
     option("rule", nargs="?", metavar="RULE", help="rule, rule with braces, or name of a recipe")

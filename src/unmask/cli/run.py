@@ -23,7 +23,7 @@ from unmask.cli.options import (
     shown_count,
 )
 from unmask.decoding.options import Option
-from unmask.embedded import NAME
+from unmask.embedded import NAME, PROMPTS
 from unmask.errors import RequestError
 
 if TYPE_CHECKING:
@@ -34,27 +34,20 @@ if TYPE_CHECKING:
     from unmask.text.session import Session
     from unmask.trace.recording.files import Traces
 
-EXAMPLES = """\
+EXAMPLES = f"""\
 The embedded model does small sums, lists and functions:
-  unmask run "Ann has 12 pens. She buys 3, then loses 5. How many now?" --watch
-  unmask run "Sort: owl, hen, fox."
-  unmask run "Write solve(x): add 9, then negate."
+  unmask run "{PROMPTS[0]}" --watch
+  unmask run "{PROMPTS[1]}"
+  unmask run "{PROMPTS[2]}"
 
 Other models, and files of prompts:
   unmask run "2 + 2 =" --model FOLDER --rule swd-block32
   unmask run --model FOLDER --input in.jsonl --output out.jsonl
 
-A line of in.jsonl is {"prompt": "..."}, {"messages": [...]} or
-{"canvas": "text with [MASK*8]"}, and may have an "id" and a "seed".
+A line of in.jsonl is {{"prompt": "..."}}, {{"messages": [...]}} or
+{{"canvas": "text with [MASK*8]"}}, and may have an "id" and a "seed".
 """
 SPEED = 8  # steps per second that can be read
-
-
-class ExamplesFormatter(argparse.HelpFormatter):
-    """Keeps the lines of a text that has several, so that examples can be copied."""
-
-    def _fill_text(self, text: str, width: int, indent: str) -> str:
-        return text if "\n" in text else super()._fill_text(text, width, indent)
 
 
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -65,7 +58,6 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         description="Prints the text on stdout and its cost on stderr. Without PROMPT, or with -, "
         "the prompt is read from stdin. With --input it answers a file of JSON lines; after an "
         "interruption, the same command continues.",
-        formatter_class=ExamplesFormatter,
         epilog=EXAMPLES,
     )
     command.add_argument(
@@ -156,10 +148,11 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def say_rule(command: str, session: Session) -> None:
+def say_rule(command: str, session: Session, infill: bool = False) -> None:
     """Say on stderr which rule decodes and why, if none was asked for."""
-    if session.recommended is not None:
-        print(f"unmask {command}: rule {session.recommended.words}", file=sys.stderr, flush=True)
+    recommended = session.resolve(infill=infill).recommended
+    if recommended is not None:
+        print(f"unmask {command}: rule {recommended.words}", file=sys.stderr, flush=True)
 
 
 def resume(arguments: argparse.Namespace) -> str:
@@ -223,7 +216,7 @@ def _one(session: Session, form: PromptFormat, text: str, arguments: argparse.Na
     if arguments.watch:
         watch = Watch(session, request, sys.stdout, has_colour(), speed)
     with _traced(session, [request], arguments) as traces:
-        say_rule("run", session)
+        say_rule("run", session, arguments.infill)
         logs = RunLogprobs(arguments.logprobs, session.spec.mask_id)
         see, keep = together(watch, traces, logs), traces is not None or logs.wanted
         _, answer = next(session.decode([request], on_step=see, keep_logits=keep))
@@ -293,7 +286,7 @@ def _many(session: Session, form: PromptFormat, arguments: argparse.Namespace) -
         if not todo:
             return
         with _traced(session, todo, arguments, missing) as traces:
-            say_rule("run", session)
+            say_rule("run", session, arguments.infill)
             logs, size = RunLogprobs(arguments.logprobs, session.spec.mask_id), arguments.batch_size
             see, keep = together(traces, logs), traces is not None or logs.wanted
             for key, answer in session.decode(todo, None, size, see, keep):

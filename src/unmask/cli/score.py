@@ -9,13 +9,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from unmask.cli.lab_options import UNSANDBOXED_HELP
-from unmask.cli.options import shown_count
+from unmask.cli.options import examples, shown_count
 
 if TYPE_CHECKING:
     from unmask.lab.benchmarks import Benchmark
     from unmask.lab.grading import Scorer, Tools
     from unmask.lab.grading.generations import GeneratedText, Generations
     from unmask.lab.grading.graded_texts import Marked
+
+FIELDS = """\
+A line of FILE is {"id": ..., "text": ...}, with "task" and "gen_length" if FILE
+has several of them. Other common names of these fields work too, such as "resps".
+
+"""
 
 
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -26,10 +32,11 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         description="Grades a file of generated texts against a benchmark and prints the accuracy "
         "of each length with its 95% interval. First it tests the grader on reference answers and "
         "on wrong ones. Code that a model wrote runs in the sandbox.",
-        epilog="""a line of FILE is {"id": ..., "text": ...}, with "task" and "gen_length" if FILE
-        has several of them; other common names of these fields work too, such as "resps".
-        examples: unmask score --task gsm8k --generations out.jsonl --data DIR;
-        unmask score --task math500 --generations out.jsonl --data DIR --scorer all --json""",
+        epilog=FIELDS
+        + examples(
+            "unmask score --task gsm8k --generations out.jsonl --data DIR",
+            "unmask score --task math500 --generations out.jsonl --data DIR --scorer all --json",
+        ),
     )
     option = command.add_argument
     option("--task", required=True, metavar="NAME", help="task; 'unmask tasks' lists them")

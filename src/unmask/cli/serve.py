@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 import sys
 from functools import partial
@@ -10,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from unmask.cli.options import import_all, read_options, refuse
+from unmask.cli.options import examples, import_all, read_options, refuse
 from unmask.cli.run import add_control, add_decoding, add_model, say_rule
 from unmask.embedded import NAME
 from unmask.errors import RequestError
@@ -33,8 +34,11 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         description="Serves /v1/chat/completions, /v1/completions, /v1/models, /health, /metrics "
         "and a playground at / until it is interrupted. It then finishes the requests it has. "
         "Needs the extra 'serve'.",
-        epilog="""examples: unmask serve; unmask serve --model FOLDER --rule swd-block32;
-        UNMASK_API_KEY=... unmask serve --host 0.0.0.0""",
+        epilog=examples(
+            "unmask serve",
+            "unmask serve --model FOLDER --rule swd-block32",
+            "UNMASK_API_KEY=KEY unmask serve --host 0.0.0.0",
+        ),
     )
     add_model(command.add_argument_group("model"))
     add_decoding(command.add_argument_group("decoding (defaults of a request)"))
@@ -54,9 +58,13 @@ def _add_serving(group: argparse._ArgumentGroup) -> None:
         help="accept this name in the Host header of requests to a loopback server, such as a "
         "proxy's; may be repeated",
     )  # fmt: skip
+    name = "id of the model in the API (default: the model's own name)"
+    add("--served-model-name", metavar="NAME", help=name)
+    log = "print no line for each answered request; with --ray none is printed"
+    add("--no-access-log", dest="access_log", action="store_false", help=log)
     add("--batch-size", type=int, default=8, metavar="N", help="rows at once (default: 8)")
     add("--queue", type=int, default=64, metavar="N", help="rows that may wait (default: 64)")
-    grace = "seconds within which a signal ends the server, at least 3 (default: 30)"
+    grace = "end within this many seconds after a signal, at least 3 (default: 30)"
     add("--grace", type=float, default=30.0, metavar="S", help=grace)
     add(
         "--ray", nargs="?", const="", metavar="ADDRESS",
@@ -76,7 +84,7 @@ def _add_limits(group: argparse._ArgumentGroup) -> None:
     add("--max-cost", type=float, default=1e7, metavar="X", help=cost)
     seconds = "most seconds that a request may decode (default: 1800)"
     add("--max-seconds", type=float, default=1800.0, metavar="S", help=seconds)
-    step = "seconds of one step after which requests get 503 (default: 120)"
+    step = "refuse all requests with 503 once a step takes longer than this (default: 120)"
     add("--step-timeout", type=float, default=120.0, metavar="S", help=step)
     max_prompt = "most tokens of a prompt (default: the model's context, at most 4096)"
     add("--max-prompt", type=int, metavar="N", help=max_prompt)
@@ -116,6 +124,7 @@ def _run_here(arguments: argparse.Namespace, key: str | None) -> int:
         host, port = bound.getsockname()[:2]
         where = f"http://{f'[{host}]' if ':' in host else host}:{port}"
         ready = f"unmask serve: {served.name} on {where}"
+        log_to_stderr(arguments.access_log)
         server = server_of(app, service, arguments.grace, lambda: _say(ready))
         service.start()
         try:
@@ -166,6 +175,18 @@ def _service(
     return service, create_app(service, key, hosts)
 
 
+def log_to_stderr(requests: bool) -> None:
+    """Print what the server logs; with `requests` also a line for each answered request."""
+    from unmask.server.engine import LOG
+    from unmask.server.metrics import REQUESTS
+
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("unmask serve: %(message)s"))
+    LOG.handlers, LOG.propagate = [handler], False
+    LOG.setLevel(logging.INFO)
+    REQUESTS.setLevel(logging.INFO if requests else logging.WARNING)
+
+
 def _say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
@@ -182,6 +203,7 @@ def _check(arguments: argparse.Namespace) -> None:
         and arguments.replicas < 1,
         "--replicas needs --ray": arguments.replicas is not None and arguments.ray is None,
         "--api-key must not be empty": arguments.api_key == "",
+        "--served-model-name must not be empty": arguments.served_model_name == "",
     }
     refuse(wrong)
 
@@ -221,7 +243,8 @@ def served_model(arguments: argparse.Namespace) -> ServedModel:
             f"{limits.length}; give a smaller --length"
         )
     is_folder = Path(session.name).expanduser().is_dir()
-    return ServedModel(session.spec.name if is_folder else session.name, session, limits)
+    own_name = session.spec.name if is_folder else session.name
+    return ServedModel(arguments.served_model_name or own_name, session, limits)
 
 
 def _max_prompt(given: int | None, context: int | None) -> int:

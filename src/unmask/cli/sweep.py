@@ -14,7 +14,7 @@ from unmask.cli.lab_options import (
     options_of,
     progress,
 )
-from unmask.cli.options import PRESET, add_import, add_options, given_lists
+from unmask.cli.options import PRESET, add_import, add_options, examples, given_lists
 from unmask.decoding.options import OPTIONS
 from unmask.embedded import NAME
 
@@ -29,9 +29,11 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         "the package (see --list) or a TOML file. The keys of the file are the grid options "
         "below, with values or lists of values, in one grid or in several [[grid]] tables. "
         "Options on the command line replace values of the file.",
-        epilog="""examples: unmask sweep embedded --workers 2;
-        unmask sweep paper-table1 --model FOLDER --data DIR --dry-run;
-        unmask sweep --task words --rule "confidence | swd({0,1,5}) | eb(0.1)" --block full,16""",
+        epilog=examples(
+            "unmask sweep embedded --workers 2",
+            "unmask sweep paper-table1 --model FOLDER --data DIR --dry-run",
+            'unmask sweep --task words --rule "confidence | swd({0,5}) | eb(0.1)" --block full,16',
+        ),
     )
     command.add_argument("name", nargs="?", metavar="NAME", help="name of a sweep, or a TOML file")
     command.add_argument("--list", action="store_true", help="list the sweeps of the package")

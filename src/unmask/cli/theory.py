@@ -8,7 +8,15 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from unmask.cli.options import PRESET, add_import, add_options, positive, read_options, refuse
+from unmask.cli.options import (
+    PRESET,
+    add_import,
+    add_options,
+    examples,
+    positive,
+    read_options,
+    refuse,
+)
 from unmask.decoding.options import OPTIONS
 
 if TYPE_CHECKING:
@@ -27,10 +35,13 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         "Prints the largest violation, counter-examples for the other direction of the KL, and "
         "what the bound does and does not say. Then checks what the free "
         "position of eb costs. Exits with 1 if a violation exceeds rounding. "
-        "With --model it studies a model instead: at some forwards of each run it fixes every "
-        "other mask, one at a time, and watches each position move. It prints how well the entropy "
-        "H, the instability D, and D given H predict that dependence.",
-        epilog="example: unmask theory --model embedded --task words --length 32 --block full",
+        "With --model it studies a model instead. At some forwards of each run it fixes one mask "
+        "after another and measures how far all other positions move. It prints how well the "
+        "entropy H, the instability D, and D given H predict that dependence.",
+        epilog=examples(
+            "unmask theory",
+            "unmask theory --model embedded --task words --length 32 --block full",
+        ),
     )
     option = command.add_argument
     option("--cases", type=int, default=5000, metavar="N", help="number of cases (default: 5000)")

@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from unmask.cli.lab_options import add_running, add_task, options_of, progress
-from unmask.cli.options import PRESET, add_import, add_options, read_options
+from unmask.cli.options import PRESET, add_import, add_options, examples, read_options
 from unmask.decoding.options import OPTIONS
 from unmask.errors import LabError
 
@@ -21,16 +21,18 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         "the best accuracy within that many forward passes, else for the largest area under the "
         "accuracy-parallelism curve (AUP). Then it decodes held-out examples with the winner, and "
         "with the whole grid to see how much better another setting would be (the regret).",
-        epilog="""examples: unmask tune --task words --nfe 12 --budget 600 --block full,16;
-        unmask tune --task words --selection klass --lam 0,1 --nfe 20;
-        unmask tune --task words --rule "margin | swd({0,1,5}) | klass({0.8,0.9}, kl={0.001,0.01})"
-        """,
+        epilog=examples(
+            "unmask tune --task words --nfe 12 --budget 600 --block full,16",
+            "unmask tune --task words --selection klass --lam 0,1 --nfe 20",
+            'unmask tune --task words --rule "margin | swd({0,1,5}) | klass({0.8,0.9}, kl=0.01)"',
+        ),
     )
     add_task(command)
     option = command.add_argument
     option(
         "--rule", action="append", metavar="RULE",
-        help="rule with the values to try in braces; may be repeated (default: the next three)",
+        help="rule with the values to try in braces; may be repeated (default: made of --score, "
+        "--lam and --selection)",
     )  # fmt: skip
     option("--score", metavar="NAME", help="score (default: confidence)")
     option(

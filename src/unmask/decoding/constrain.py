@@ -15,8 +15,8 @@ from torch import Tensor
 from unmask.decoding.eos import EosTail
 from unmask.decoding.sampling import then
 from unmask.decoding.state import Where
-from unmask.decoding.windows import in_window
 from unmask.errors import RequestError
+from unmask.kernels.classes import class_masses
 from unmask.kernels.reduce import Transform, chunks, working_dtype
 from unmask.languages.automaton import Floats, TokenAutomaton
 from unmask.languages.canvas import PartlyFilled, Places
@@ -25,8 +25,6 @@ from unmask.models.denoiser import ModelSpec, ship
 if TYPE_CHECKING:
     from unmask.decoding.request import Request, Settings
     from unmask.decoding.rows import Rows
-
-DEEP = -80.0  # below this, e^z is too small for float32
 
 
 def suppressed(settings: Settings, spec: ModelSpec) -> tuple[int, ...]:
@@ -78,7 +76,7 @@ class LanguageCells:
 def window_cells(group: Rows, logits: Tensor, where: Where) -> LanguageCells:
     """The computed cells of a step: masks of the open windows are weighed."""
     state = group.state
-    return LanguageCells(group, where, logits, (state.masked & in_window(state))[where].numpy())
+    return LanguageCells(group, where, logits, (state.masked & state.window)[where].numpy())
 
 
 class RowCells(NamedTuple):
@@ -144,17 +142,14 @@ class Constraint:
 
     def class_masses(self, cells: LanguageCells, boost: Transform | None) -> Floats:
         """The log-mass of every class, up to a constant for each cell: [N, V] -> [N, C]."""
+        count, kinds = self.automaton.num_classes + 1, self.kinds(cells.logits.device)
+        if boost is None:
+            return class_masses(cells.logits, kinds, count)[:, :-1].cpu().numpy()
         pieces = []
         for rows in chunks(cells.logits):
-            z = cells.logits[rows].to(working_dtype(cells.logits))
-            z = boost(z, rows.start) if boost else z
-            depth = z - z.amax(-1, keepdim=True)
-            if bool((depth < DEEP).any()):
-                depth = depth.double().clamp_min(-700.0).masked_fill(z == -torch.inf, -torch.inf)
-            masses = depth.new_zeros(len(z), self.automaton.num_classes + 1)
-            masses.index_add_(-1, self.kinds(z.device), depth.exp_())
-            pieces.append(masses[:, :-1].double().log().cpu().numpy())
-        return np.concatenate(pieces)
+            z = boost(cells.logits[rows].to(working_dtype(cells.logits)), rows.start)
+            pieces.append(class_masses(z, kinds, count)[:, :-1].cpu())
+        return torch.cat(pieces).numpy()
 
     def adding(self, weights: Floats, logits: Tensor, first_row: int = 0) -> Transform:
         """Adds the weight of its class to every token; the last class is what is not allowed."""
@@ -169,7 +164,7 @@ class Constraint:
     def kinds(self, device: torch.device) -> Tensor:
         """The class of every token, those that are not allowed last: [V]."""
         if device not in self._shipped:
-            kinds = torch.from_numpy(self.automaton.classes.astype(np.int64))
+            kinds = torch.from_numpy(self.automaton.classes)
             kinds = torch.where(kinds < 0, self.automaton.num_classes, kinds)
             self._shipped[device] = kinds.to(device)
         return self._shipped[device]

@@ -26,6 +26,9 @@ def by_rule(settings: Settings, state: State, view: View) -> tuple[View, Decisio
     """Decide by the rule; a budget of steps may add the best positions to its choice."""
     decision = settings.rule(view)
     chosen = decision.chosen
+    if settings.rule.revoke is None and settings.steps is None:
+        _check_progress(settings, state, view, chosen)
+        return view, decision
     fixed = view.revocable | chosen
     revoked = decision.revoked & fixed
     least, held, finished = None, decision.held, decision.finished
@@ -49,9 +52,10 @@ def by_rule(settings: Settings, state: State, view: View) -> tuple[View, Decisio
 
 def _check_progress(settings: Settings, state: State, view: View, chosen: Tensor) -> None:
     """Raise where a row would never end: nothing is chosen, or nothing is ever computed."""
-    waiting = ~chosen.any(-1)
-    if not bool(waiting.any()):
+    moving = chosen.any(-1)
+    if bool(moving.all()):
         return
+    waiting = ~moving
     select = settings.rule.select
     stuck = waiting & view.masked.any(-1)
     if bool(stuck.any()) and not abilities_of(select).waits:
@@ -61,6 +65,6 @@ def _check_progress(settings: Settings, state: State, view: View, chosen: Tensor
         )
     if bool((waiting & (state.idle >= MOST_IDLE)).any()):
         raise RuleError(
-            f"nothing was committed in {MOST_IDLE} forwards: {spelled(select)} waits for ever, "
+            f"nothing was committed in {MOST_IDLE} forwards: {spelled(select)} never chooses, "
             "or a cache never computes the masks that are left"
         )

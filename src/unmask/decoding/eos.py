@@ -6,7 +6,6 @@ import torch
 from torch import Tensor
 
 from unmask.decoding.state import State
-from unmask.decoding.windows import in_window
 from unmask.models.denoiser import ModelSpec
 
 
@@ -47,11 +46,9 @@ class EosTail:
         """True where a predicted token is to be ranked last; None if the policy ranks none: [N]."""
         return is_stop(token, self.last) if self.last else None
 
-    def wanted(self, state: State) -> Tensor:
-        """False after the first EOS where the row stops there; such cells are skipped: [B, L]."""
-        if self.policy != "stop":
-            return torch.ones_like(state.masked)
-        return self._ends(state).cumsum(-1) == 0
+    def wanted(self, state: State, cells: Tensor) -> Tensor:
+        """The cells without those after the first EOS where the row stops there: [B, L]."""
+        return cells & (self._ends(state).cumsum(-1) == 0) if self.policy == "stop" else cells
 
     def ended(self, state: State) -> Tensor:
         """True where a row has an end token and no mask before it: [B]."""
@@ -83,6 +80,6 @@ class EosTail:
         if self.policy == "stop":
             done = self.ended(state)
         else:
-            here = in_window(state)
+            here = state.window
             done = (ends & here).any(-1) & ~(state.masked & here).any(-1)
         return state.masked & done[:, None]

@@ -9,11 +9,10 @@ import torch
 from torch import Tensor
 
 from unmask.decoding.constrain import Constraint, LanguageCells, RowCells
-from unmask.decoding.sampling import gumbel_max, then
+from unmask.decoding.sampling import then
 from unmask.kernels.reduce import Transform, reduce, working_dtype
 from unmask.languages.automaton import Floats
 from unmask.languages.canvas import OPEN, PartlyFilled, Places
-from unmask.models.denoiser import ship
 from unmask.rules.rule import Decision
 from unmask.rules.view import View
 
@@ -46,17 +45,18 @@ class JointDraw:
 
     def _string(self, answer: PartlyFilled, cells: Places) -> Tensor:
         """The tokens of one row's weighed cells."""
-        automaton, state, tokens = self.constraint.automaton, self.constraint.automaton.start, []
+        automaton, tokens = self.constraint.automaton, list[int]()
         cell_at = dict(zip(answer.weighed.tolist(), cells.tolist(), strict=True))
-        beta, arcs = answer.backward(0), automaton.arcs
-        for place in range(max(cell_at, default=-1) + 1):
+        (first, state), last = answer.fixed_start(), max(cell_at, default=-1)
+        beta, arcs = answer.backward(first, max(first, last + 1)), automaton.arcs
+        for place in range(first, last + 1):
             kind = int(answer.kinds[place])
             if kind == OPEN and place not in cell_at:  # take a way to the likeliest end
                 ways = arcs.target[arcs.source == state]
-                state = int(ways[beta[place + 1][ways].argmax()])
+                state = int(ways[beta[place + 1 - first][ways].argmax()])
                 continue
             if kind == OPEN:
-                token = self._given(cell_at[place], beta[place + 1], automaton.table[state])
+                token = self._given(cell_at[place], beta[place + 1 - first], automaton.table[state])
                 kind = int(automaton.classes[token])
                 tokens.append(token)
             state = int(automaton.table[state, kind])
@@ -71,13 +71,16 @@ class JointDraw:
         return self._token(cell, then(self._heat, weigh))
 
     def _token(self, cell: int, change: Transform) -> int:
-        """A token by the changed logits of a cell, with random numbers of its row."""
+        """A token by the changed logits of a cell, with a random number of its row."""
         group, logits = self.cells.group, self.cells.logits
         sampling = replace(group.settings.sampling, temperature=1.0)  # they are divided already
-        z = sampling.temper(change(logits[cell : cell + 1].to(working_dtype(logits)), cell))
+        z = sampling.temper(change(logits[cell : cell + 1].to(working_dtype(logits)), cell))[0]
+        sums = (z - z.amax()).double().exp_().cumsum(0)
         generator = group.generators[int(self.cells.where[0][cell])]
-        noise = torch.rand(z.shape, dtype=torch.float64, generator=generator)
-        return int(gumbel_max(z, ship(noise, z.device))[0])
+        draw = torch.rand((), dtype=torch.float64, generator=generator).to(z.device) * sums[-1]
+        place = int(torch.searchsorted(sums, draw, right=True))
+        last = int(torch.searchsorted(sums, sums[-1]))  # the last one of any weight
+        return min(place, last, len(z) - 1)  # of NaN too, which is reported later
 
     def _heat(self, z: Tensor, first: int) -> Tensor:
         z = self.boost(z, first) if self.boost else z
@@ -137,7 +140,7 @@ def fitting(
     if replace(row.answer, kinds=kinds).satisfiable():
         return tokens
     z = torch.stack([_changed(cells, cell, change) for cell in row.cells.tolist()]).cpu()
-    of_class = constraint.kinds(z.device).expand_as(z)
+    of_class = constraint.kinds(z.device).long().expand_as(z)
     values = z.new_full((len(z), automaton.num_classes + 1), -torch.inf)
     values = values.scatter_reduce(-1, of_class, z, "amax")[:, :-1].double()
     classes = row.answer.weigh(row.places, values.numpy()).best_classes()

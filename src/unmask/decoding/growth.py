@@ -75,7 +75,7 @@ def grown(
     state.relay(layout.source, layout.length)
     new = layout.source == NEW
     state.answer |= new
-    state.given &= ~new
+    state.given = state.given & ~new
     state.masked |= new & ~ready[:, None]
     state.tokens[new] = spec.mask_id
     state.tokens[new & ready[:, None]] = spec.eos_id

@@ -7,15 +7,15 @@ from itertools import islice
 from typing import NamedTuple
 
 import torch
-from torch.nn.functional import pad
 
+from unmask.decoding.canvas import canvas_of
 from unmask.decoding.decide import Decide, by_rule
 from unmask.decoding.request import Request, Settings
 from unmask.decoding.results import Step
 from unmask.decoding.rows import Reducer, Rows
 from unmask.errors import RequestError
 from unmask.kernels.reduce import reduce
-from unmask.models.denoiser import Canvas, Denoiser
+from unmask.models.denoiser import Denoiser
 
 
 class Failure(NamedTuple):
@@ -91,7 +91,7 @@ class Batch:
         groups = {key: rows for key, rows in self.groups.items() if lane in (None, key[2])}
         if not groups:
             return []
-        hidden = self.model.trunk(_canvas(list(groups.values())))
+        hidden = self.model.trunk(canvas_of(list(groups.values())))
         steps, first = [], 0
         for group, rows in groups.items():
             keys = tuple(rows.keys)
@@ -137,20 +137,3 @@ def decode_steps(
 def longest_first(lengths: Sequence[int]) -> list[int]:
     """The numbers of requests of these lengths, the longest first."""
     return sorted(range(len(lengths)), key=lambda number: -lengths[number])
-
-
-def _canvas(groups: list[Rows]) -> Canvas:
-    """The canvases of all groups as one batch, padded on the right."""
-    states = [rows.state for rows in groups]
-    width = max(state.tokens.shape[-1] for state in states)
-    return Canvas(
-        tokens=torch.cat([pad(s.tokens, (0, width - s.tokens.shape[-1])) for s in states]),
-        lengths=torch.cat([rows.lengths for rows in groups]),
-        masked=torch.cat([pad(s.masked, (0, width - s.masked.shape[-1])) for s in states]),
-        given=torch.cat([pad(s.given, (0, width - s.given.shape[-1]), value=True) for s in states]),
-        start=torch.cat([s.start for s in states]),
-        stop=torch.cat([s.stop for s in states]),
-        keys=tuple(member.identity for rows in groups for member in rows.members),
-        shadow=any(rows.needs.shadow for rows in groups),
-        from_start=True,
-    )

@@ -137,8 +137,9 @@ class DecodingOptions:
     )
     eos: Eos | None = _option(
         "word",
-        "how to treat end tokens; keep: as other tokens, suppress: never write them, last: commit "
-        "them last, stop, block and fill: end the answer early",
+        "how to treat end tokens; keep: as other tokens; suppress: never write them; last: commit "
+        "them last; stop: end when all before the first one is fixed; block: end with the block of "
+        "the first one; fill: write end tokens behind the first one",
         "keep; with the recommended rule, what belongs to it",
         words=EOS_POLICIES,
         metavar="POLICY",

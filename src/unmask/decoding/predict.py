@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 def head(group: Rows, hidden: Hidden, first: int, where: Where) -> Tensor:
     """Logits of these cells, suppressed tokens at -inf: [N, V]."""
     rows, positions = where
-    logits = group.model.head(hidden, rows + first, positions)
+    logits = group.model.head(hidden, rows + first if first else rows, positions)
     for token in group.suppressed:
-        logits[:, token] = -torch.inf
+        logits[:, token].fill_(-torch.inf)
     return logits
 
 

@@ -90,19 +90,27 @@ class Request:
 
 
 def prompt_request(
-    spec: ModelSpec, prompt: Sequence[int] | Tensor, length: int, settings: Settings, seed: int = 0
+    spec: ModelSpec,
+    prompt: Sequence[int] | Tensor,
+    length: int,
+    settings: Settings,
+    seed: int = 0,
+    suffix: Sequence[int] | Tensor = (),
 ) -> Request:
-    """A prompt followed by `length` masks; by those it starts with where the canvas grows.
+    """A prompt followed by `length` masks and a suffix; by fewer masks where the canvas grows.
 
     Then `length` is the most tokens that are wanted.
     """
-    ids = _checked_ids(spec, prompt)
+    ids, after = _checked_ids(spec, prompt), _checked_ids(spec, suffix)
+    if len(after) and (settings.growth is not None or spec.block is not None):
+        reason = f"{spec.name} attends in blocks" if spec.block else "the length is auto"
+        raise RequestError(f"{reason}, so no text can stand behind the answer; leave out suffix")
     _check_whole(length=length)
     if length < 1:
         raise RequestError(f"length must be >= 1, got {length}")
     if len(ids) == 0:
         raise RequestError("the prompt is empty; give at least one token id (for example BOS)")
-    held = (ids == spec.mask_id).nonzero()
+    held = (torch.cat([ids, after]) == spec.mask_id).nonzero()
     if len(held):
         raise RequestError(
             f"the prompt already holds mask id {spec.mask_id} at position {int(held[0])}; "
@@ -111,11 +119,11 @@ def prompt_request(
     growth = settings.growth
     end = len(ids) + (length if growth is None else min(growth.start, length))
     if growth is not None and spec.block is not None:
-        raise RequestError(f"{spec.name} attends in blocks; give a length, auto is not for it")
+        raise RequestError(f"{spec.name} attends in blocks, so it needs a length; auto is refused")
     if spec.block is not None and not spec.from_prompt_end:  # a block-causal model fills blocks
         end = -(-end // spec.block) * spec.block
     masks = ids.new_full((end - len(ids),), spec.mask_id)
-    return _checked(spec, Request(torch.cat([ids, masks]), settings, seed, length))
+    return _checked(spec, Request(torch.cat([ids, masks, after]), settings, seed, length))
 
 
 def infill_request(
@@ -195,12 +203,13 @@ def _checked(spec: ModelSpec, request: Request) -> Request:
             f"block {settings.block} is larger than the answer of {length} positions; "
             "use a smaller block, or leave it out for the full window"
         )
-    blocks = _count_windows(spec, settings, holes)
-    if settings.steps is not None and settings.steps < blocks:
-        raise RequestError(
-            f"steps {settings.steps} is too few for {blocks} blocks, which take a forward each; "
-            "give more steps or a larger block"
-        )
+    if settings.steps is not None:
+        blocks = _count_windows(spec, settings, holes)
+        if settings.steps < blocks:
+            raise RequestError(
+                f"steps {settings.steps} is too few for {blocks} blocks, which take a forward "
+                "each; give more steps or a larger block"
+            )
     settings.rule.for_model(spec)  # raises if a part does not fit
     if settings.growth is not None and spec.eos_id is None:
         raise RequestError(f"length auto needs an EOS token, and {spec.name} has none")

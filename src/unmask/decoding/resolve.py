@@ -39,7 +39,7 @@ class Resolved:
     length: int  # tokens to write, unless masks are filled
     spec: ModelSpec  # of the model; a block-causal one with the block that was asked for
     seed: int
-    recommended: Recommendation | None = None  # that the rule comes from, if none was asked for
+    recommended: Recommendation | None = None  # as it is used; None if a rule was asked for
 
     @property
     def block(self) -> int | None:
@@ -126,7 +126,15 @@ def resolve(
         growth=growth,
         language=language,
     )
+    if recommended is not None:
+        recommended = _as_used(recommended, settings, spec)
     return Resolved(settings, length, spec, options.seed or 0, recommended)
+
+
+def _as_used(recommended: Recommendation, settings: Settings, spec: ModelSpec) -> Recommendation:
+    """The recommendation with the block and the EOS policy that are used, asked for or not."""
+    own, parts = (settings.block, None) if spec.block is None else (None, settings.block)
+    return replace(recommended, block=own, sub_block=parts, eos=settings.eos)
 
 
 def _belonging(

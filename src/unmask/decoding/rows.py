@@ -22,7 +22,7 @@ from unmask.decoding.rewrite import grow, rewrite
 from unmask.decoding.sampling import uniform_draws
 from unmask.decoding.state import Member, State
 from unmask.decoding.view_layout import CellStats, lay_out
-from unmask.decoding.windows import in_window, open_windows
+from unmask.decoding.windows import open_windows
 from unmask.errors import ModelError
 from unmask.kernels.common import Stats
 from unmask.kernels.reduce import Past, reduce
@@ -131,8 +131,9 @@ class Rows:
     def step(self, hidden: Hidden, first: int) -> Step:
         """Decide and commit; these rows begin at `first` in the forward's batch."""
         state, keys = self.state, tuple(self.keys)
-        window, self._seen = in_window(state), self.lengths
-        candidates = self.fresh(state.masked & window & self.eos.wanted(state), hidden, first)
+        window, self._seen = state.window, self.lengths
+        candidates = self.eos.wanted(state, state.masked & window)
+        candidates = self.fresh(candidates, hidden, first)
         if self.settings.growth is not None:
             candidates &= ~state.sizing[:, None]
         where = cells_where(self._active(candidates, hidden, first))
@@ -147,25 +148,20 @@ class Rows:
         if self.constraint is not None and stats.changed is not None:
             cells = window_cells(self, logits, where)
             view, decision = fitted_step(self.constraint, cells, stats.changed, view, decision)
-        forward, start, stop = state.nfe.clone(), state.start, state.stop
+        forward, start, stop = state.nfe, state.start, state.stop
         self._remember(logits, stats, view, decision)  # 4. remember
         self._commit(view, decision)  # 5. commit
         rewritten = rewrite(self, view, decision, hidden, first)
         filled = self.eos.apply(state)
         filled = filled if rewritten is None else filled | rewritten
-        state.nfe += 1
-        state.step += 1
+        state.nfe, state.step = state.nfe + 1, state.step + 1
         source = None
         if self.settings.growth is not None:
             source, filled = grow(self, view, decision, filled, hidden, first)
         tokens, lengths = state.tokens.clone(), state.length
-        finished = ~state.masked.any(-1)
-        if decision.held is not None:
-            finished &= ~decision.held
-        results = self._results(finished)
-        self._open_windows(hidden, first, decision.held)
-        if results:
-            self._keep((~finished).nonzero()[:, 0].tolist())
+        results: tuple[Result, ...] = ()
+        if not bool((state.masked & state.window).any(-1).all()):  # a window is filled
+            results = self._end_rows(hidden, first, decision.held)
         kept = CellLogits(*where, logits) if self.keep_logits else None
         return Step(
             keys, forward, start, stop, view, decision, filled, tokens, lengths, results, kept,
@@ -205,7 +201,7 @@ class Rows:
             inside = torch.arange(view.masked.shape[-1]) < (state.stop - state.start)[:, None]
             new = self.settings.rule.remembered(view, decision)
             state.memory.write(new, state.start, inside)
-        state.idle = torch.where(decision.chosen.any(-1), 0, state.idle + 1)
+        state.idle = (state.idle + 1).masked_fill(decision.chosen.any(-1), 0)
         if stats.raw.kl_error is not None:
             state.kl_error.scatter_reduce_(0, where[0], stats.raw.kl_error, "amax")
         if stats.trail is not None:
@@ -240,19 +236,26 @@ class Rows:
         if self.needs.block_scope:
             state.slot[opened] = -1
             return
-        wanted = self.fresh(state.masked & in_window(state), hidden, first)
+        wanted = self.fresh(state.masked & state.window, hidden, first)
         wanted &= opened[:, None] & (state.slot < 0)
         where = cells_where(wanted)
         if len(where[0]):
             self.history.extend(state, where, head(self, hidden, first, where))
 
-    def _results(self, finished: Tensor) -> tuple[Result, ...]:
-        """The results of the rows that have no mask left."""
+    def _end_rows(self, hidden: Hidden, first: int, held: Tensor | None) -> tuple[Result, ...]:
+        """Open the windows that follow filled ones, and take out the rows that have none."""
+        finished = ~self.state.masked.any(-1)
+        if held is not None:
+            finished &= ~held
         state, members, ends = self.state, self.members, self.spec.stop_ids
-        return tuple(
+        results = tuple(
             Result.of(state, row, members[row].key, members[row].length, ends)
             for row in finished.nonzero()[:, 0].tolist()
         )
+        self._open_windows(hidden, first, held)
+        if results:
+            self._keep((~finished).nonzero()[:, 0].tolist())
+        return results
 
     def _keep(self, rows: list[int]) -> None:
         self.members = [self.members[row] for row in rows]

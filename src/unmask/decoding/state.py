@@ -75,6 +75,21 @@ class State:
     credit: Tensor  # [B, L, K]
     memory: MemoryStore  # of the rule's parts
 
+    def __post_init__(self) -> None:
+        self._window: tuple[Tensor, Tensor, Tensor] | None = None  # start, stop, and what is inside
+
+    @property
+    def window(self) -> Tensor:
+        """True inside each row's open window: [B, L]; made anew only when one of them moves."""
+        known, width = self._window, self.tokens.shape[-1]
+        if known is None or known[0] is not self.start or known[1] is not self.stop:
+            known = None
+        if known is None or known[2].shape[-1] != width:
+            place = torch.arange(width, device=self.tokens.device)
+            inside = (place >= self.start[:, None]) & (place < self.stop[:, None])
+            known = self._window = (self.start, self.stop, inside)
+        return known[2]
+
     @classmethod
     def of(
         cls,
@@ -128,9 +143,7 @@ class State:
     @property
     def committed(self) -> Tensor:
         """Positions of the open window that decoding has fixed: [B, L]."""
-        place = torch.arange(self.tokens.shape[-1], device=self.tokens.device)
-        inside = (place >= self.start[:, None]) & (place < self.stop[:, None])
-        return inside & self.answer & ~self.masked
+        return self.window & self.answer & ~self.masked
 
     def commit(self, cells: Where, tokens: Tensor) -> None:
         """Write tokens into N cells in this forward."""

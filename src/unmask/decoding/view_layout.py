@@ -44,16 +44,18 @@ def lay_out(
     rows, positions = stats.where
     width = int((state.stop - state.start).max())
     watched = needs.committed or needs.later_blocks  # cells that are not candidates
-    inside = window[stats.where] if watched else slice(None)
-    rows, positions = rows[inside], positions[inside]
-    shape, cells = (len(state), width), (rows, positions - state.start[rows])
+    inside = window[stats.where] if watched else None
+    if inside is not None:
+        rows, positions = rows[inside], positions[inside]
+    shape, place = (len(state), width), positions - state.start[rows]
+    index = place if len(state) == 1 else rows * width + place
 
-    def lay(*columns: Tensor) -> list[Tensor]:
+    def lay(*columns: Tensor) -> tuple[Tensor, ...]:
         """Put values per cell into their places, all columns in one go: [n] -> [B, W] each."""
-        table = torch.stack(columns, -1)
-        out = table.new_zeros((*shape, table.shape[-1]))
-        out[cells] = table
-        return list(out.unbind(-1))
+        table = torch.stack(columns)
+        table = table if inside is None else table[:, inside]
+        out = table.new_zeros(len(columns), shape[0] * width).index_copy_(1, index, table)
+        return out.view(-1, *shape).unbind()
 
     raw, scored = stats.raw, stats.scored
     floats = {
@@ -67,31 +69,34 @@ def lay_out(
         "tv": raw.tv,
         "drift": stats.drift,
     }
-    columns = {name: column[inside] for name, column in floats.items() if column is not None}
-    laid = dict(zip(columns, lay(*columns.values()), strict=True))
-    masked, seen = lay(candidates[rows, positions], state.slot[rows, positions] >= 0)
-    if not needs.committed:  # nothing is ever taken back
-        (token,) = lay(scored.token[inside])
-        revocable, revoked_times = torch.zeros_like(masked), torch.zeros_like(token)
-    else:
-        times = state.revoked_times[rows, positions]
-        (revocable,) = lay(state.committed[rows, positions] & (times < MOST_REVOCATIONS))
-        token, revoked_times = lay(scored.token[inside], times)
+    columns = {name: column for name, column in floats.items() if column is not None}
+    token = scored.token
+    seen = state.slot[stats.where] >= 0
+    masked = candidates[stats.where] if watched else torch.ones_like(seen)
+    whole = (column.double() for column in (masked, seen, token))
+    *values, masked, seen, token = lay(*columns.values(), *whole)
+    laid = dict(zip(columns, values, strict=True))
+    masked, seen, token = masked.bool(), seen.bool(), token.long()
+    revocable, revoked_times = torch.zeros_like(masked), torch.zeros_like(token)
+    if needs.committed:
+        times = state.revoked_times[stats.where]
+        (revoked_times,) = lay(times)
+        (revocable,) = lay(state.committed[stats.where] & (times < MOST_REVOCATIONS))
     trail, deferred, ends = stats.trail, stats.deferred, stats.ends
     top = {
-        name: torch.stack(lay(*column[inside].unbind(-1)), -1)
+        name: torch.stack(lay(*column.unbind(-1)), -1)
         for name, column in zip(("top_tokens", "top_probabilities"), stats.top or (), strict=False)
     }
     return View(
         masked=masked,
         token=token,
         seen=seen,
-        trail=None if trail is None else torch.stack(lay(*trail[inside].unbind(-1)), -1),
+        trail=None if trail is None else torch.stack(lay(*trail.unbind(-1)), -1),
         draws=draws,
         revocable=revocable,
         revoked_times=revoked_times,
-        deferred=None if deferred is None else lay(deferred[inside])[0] & masked,
-        ends=None if ends is None else lay(ends[inside])[0],
+        deferred=None if deferred is None else lay(deferred)[0] & masked,
+        ends=None if ends is None else lay(ends)[0],
         memory=state.memory.seen(state.start, state.stop, width),
         progress=progress(state),
         **laid,
@@ -115,15 +120,22 @@ def logit_cells(state: State, where: Where, raw: Stats, ends: tuple[int, ...]) -
 
 def progress(state: State) -> Progress:
     """Where each row stands."""
-    length = state.end - state.origin
-    place = state.origin[:, None] + torch.arange(int(length.max()), device=length.device)  # [B, A]
-    fixed = ~state.masked.gather(-1, place.clamp_max(state.masked.shape[-1] - 1))
     return Progress(
-        step=state.step.clone(),
+        step=state.step,
         opened=state.opened,
         num_windows=state.num_windows,
         offset=state.start - state.origin,
-        known=fixed & (place < state.end[:, None]),
-        answer_length=length,
-        window=state.windows.clone(),
+        known=_known(state),
+        answer_length=state.end - state.origin,
+        window=state.windows,
     )
+
+
+def _known(state: State) -> Tensor:
+    """True where the answer is fixed: [B, A]."""
+    if len(state) == 1:
+        return ~state.masked[:, int(state.origin) : int(state.end)]
+    longest = int((state.end - state.origin).max())
+    place = state.origin[:, None] + torch.arange(longest, device=state.end.device)  # [B, A]
+    fixed = ~state.masked.gather(-1, place.clamp_max(state.masked.shape[-1] - 1))
+    return fixed & (place < state.end[:, None])

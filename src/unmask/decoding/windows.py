@@ -12,12 +12,6 @@ from unmask.rules.rule import Rule
 from unmask.rules.view import View
 
 
-def in_window(state: State) -> Tensor:
-    """True inside each row's open window: [B, L]."""
-    place = torch.arange(state.masked.shape[-1], device=state.masked.device)
-    return (place >= state.start[:, None]) & (place < state.stop[:, None])
-
-
 def open_windows(
     state: State, block: int | None, rule: Rule | None = None, held: Tensor | None = None
 ) -> Tensor:
@@ -25,11 +19,12 @@ def open_windows(
 
     A window policy of the rule decides how wide it may be. Rows that are `held` stay as they are.
     """
-    done = state.masked.any(-1) & ~(state.masked & in_window(state)).any(-1)
-    if held is not None:
-        done &= ~held
+    done = ~(state.masked & state.window).any(-1)
     if not bool(done.any()):
         return done
+    done &= state.masked.any(-1)
+    if held is not None:
+        done &= ~held
     width = state.end - state.grid if block is None else block
     next_hole = state.masked.to(torch.uint8).argmax(-1)
     start = state.grid + (next_hole - state.grid) // width * width
@@ -43,9 +38,9 @@ def open_windows(
     alone = done & is_lead(state, next_hole[:, None])[:, 0]
     state.stop = torch.where(alone, next_hole + 1, state.stop)
     state.step = torch.where(done, 0, state.step)
-    masks = (state.masked & in_window(state)).sum(-1)
+    masks = (state.masked & state.window).sum(-1)
     state.opened = torch.where(done, masks, state.opened)
-    state.windows += done.long()
+    state.windows = state.windows + done.long()
     state.credit_token[done], state.credit[done] = -1, 0.0
     state.anchor[done] = -1
     state.memory.forget(done)
@@ -71,7 +66,7 @@ def resize_windows(state: State, rule: Rule, block: int | None, more: Tensor, an
         stop = state.grid + ((state.stop - 1 - state.grid) // block + 1) * block
     state.stop = torch.where(anew | (more > 0), torch.minimum(stop, state.end), state.stop)
     state.step = torch.where(anew, 0, state.step)
-    masks = (state.masked & in_window(state)).sum(-1)
+    masks = (state.masked & state.window).sum(-1)
     state.opened = torch.where(anew, masks, state.opened + more)
 
 
@@ -82,7 +77,7 @@ def narrowed(state: State, view: View, rule: Rule, block: int | None) -> View:
     state.stop = torch.where(state.step == 0, stop, state.stop)
     place = torch.arange(view.masked.shape[-1], device=view.masked.device)
     masked = view.masked & (place < (state.stop - state.start)[:, None])
-    masks = (state.masked & in_window(state)).sum(-1)
+    masks = (state.masked & state.window).sum(-1)
     state.opened = torch.where(state.step == 0, masks, state.opened)
     return replace(view, masked=masked, progress=replace(view.progress, opened=state.opened))
 
@@ -104,7 +99,7 @@ def forwards_here(state: State, block: int | None, steps: int) -> Tensor:
     The share of its masks, but one forward is left for each later window; at least 1.
     """
     left = steps - state.nfe
-    here = (state.masked & in_window(state)).sum(-1)
+    here = (state.masked & state.window).sum(-1)
     everywhere = state.masked.sum(-1).clamp_min(1)
     fair = (left * here + everywhere - 1) // everywhere
     return torch.minimum(fair, left - windows_after(state, block)).clamp_min(1)

@@ -26,6 +26,7 @@ EXTRAS = {  # the packages of pyproject.toml by the names under which they are i
     "lm-eval": ("lm_eval",),
     "ray": ("ray",),
     "multi-gpu": ("accelerate",),
+    "quantize": ("torchao",),
     "structured": ("outlines_core",),
     "docs": ("mkdocs",),
 }

@@ -12,6 +12,7 @@ from unmask.doctor.finding import Finding, Status
 from unmask.models.architecture import Architecture
 from unmask.models.denoiser import Canvas, ModelSpec
 from unmask.models.pretrained import Pretrained
+from unmask.models.products import INSTRUCTIONS, multiplies
 from unmask.text.session import Session
 
 RULE, LENGTH = "confidence | top(4)", 8
@@ -59,10 +60,8 @@ def speed(model: Pretrained) -> Finding:
             taken.append(perf_counter() - begin)
     best = min(taken)
     says = f"{best * 1e3:.3g} ms for {CANVAS} positions, {CANVAS / best:,.0f} positions per second"
-    slow = model.device.type == "cpu" and model.dtype != torch.float32 and not _fast(model)
-    if slow:
-        says += f"; this processor is slow in {model.dtype}"
-        return Finding("forward", "slow", says, "--dtype float32, or --quantize int8")
+    if model.device.type == "cpu" and model.dtype in INSTRUCTIONS and not multiplies(model.dtype):
+        says += f"; this processor does not multiply {model.dtype}, so products are in float32"
     return Finding("forward", "ok", says)
 
 
@@ -105,13 +104,6 @@ def _working(arch: Architecture, batch: int, length: int, width: float) -> float
 
 def _size(count: float) -> str:
     return f"{count / GIGA:.3g} GB" if count >= 1e8 else f"{count / 1e6:.3g} MB"
-
-
-def _fast(model: Pretrained) -> bool:
-    from unmask.models.quantized import QuantizedLinear, fast_bfloat16
-
-    small = any(isinstance(part, QuantizedLinear) for part in model.module.modules())
-    return small or (model.dtype == torch.bfloat16 and fast_bfloat16())
 
 
 def _prompt(spec: ModelSpec, count: int) -> list[int]:

@@ -13,7 +13,7 @@ from unmask.kernels.common import ReduceInput, Stats, Unavailable, readable
 from unmask.rules.view import BOTH_KL
 
 LIBRARY = Path(__file__).with_name("_reduce.so")
-VERSION = 1  # of the call below; `unmask_reduce_version` returns it
+VERSION = 3  # of the calls below; `unmask_reduce_version` returns it
 LEVELS = ("plain", "avx2", "avx512")  # instruction sets, by the library's numbers
 TYPES = {torch.float32: 0, torch.bfloat16: 1, torch.float16: 2}
 
@@ -53,10 +53,35 @@ def reduce_rows(rows: ReduceInput, level: int = len(LEVELS) - 1) -> Stats:
         None if tokens is None else tokens.data_ptr(),
         token.data_ptr(),
         columns.data_ptr(),
-        min(torch.get_num_threads(), 1 + now.numel() // _SMALL),
+        _threads(now),
         level,
     )
     return Stats(token, *columns)
+
+
+def class_sums(
+    logits: Tensor, kinds: Tensor, count: int, level: int = len(LEVELS) - 1
+) -> tuple[Tensor, Tensor]:
+    """Sums of exp(z - top) over classes, and the lowest z - top that is finite: [N, C] and [N].
+
+    `kinds` is the class of every token, int32, below `count`. Terms below e^-80 are not exact.
+    """
+    z, kinds = readable(logits), kinds.contiguous()
+    if kinds.dtype != torch.int32 or kinds.shape != z.shape[1:]:
+        raise ValueError(f"kinds must be {z.shape[1]} int32 numbers, got {kinds.shape}")
+    if len(kinds) and not 0 <= int(kinds.min()) <= int(kinds.max()) < count:
+        raise IndexError(f"a class is not below {count}")
+    sums = torch.empty((len(z), count), dtype=torch.float64)
+    depth = torch.empty(len(z), dtype=torch.float64)
+    library().unmask_sum_classes(
+        TYPES[z.dtype], z.data_ptr(), z.stride(0), len(z), z.shape[1], kinds.data_ptr(), count,
+        sums.data_ptr(), depth.data_ptr(), _threads(z), level,
+    )  # fmt: skip
+    return sums, depth
+
+
+def _threads(logits: Tensor) -> int:
+    return min(torch.get_num_threads(), 1 + logits.numel() // _SMALL)
 
 
 @lru_cache(maxsize=1)
@@ -76,6 +101,14 @@ def library() -> ctypes.CDLL:
     loaded.unmask_reduce.argtypes = [
         *(number, pointer, size, size, size, pointer, size),
         *(pointer, pointer, pointer, pointer, number, number),
+    ]
+    loaded.unmask_sum_classes.restype = None
+    loaded.unmask_sum_classes.argtypes = [
+        *(number, pointer, size, size, size, pointer, size, pointer, pointer, number, number)
+    ]
+    loaded.unmask_multiply.restype = number
+    loaded.unmask_multiply.argtypes = [
+        *(number, pointer, pointer, pointer, pointer, size, size, size, pointer, number)
     ]
     return loaded
 

@@ -9,7 +9,12 @@
 #include <cstdint>
 #include <cstring>
 #include <thread>
+#include <type_traits>
 #include <vector>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
 
 #define INLINE inline __attribute__((always_inline))
 
@@ -23,7 +28,7 @@ constexpr float ROUNDER = 12582912.0f + 127.0f;  // 1.5 * 2^23, and the bias of 
 
 struct Brain { uint16_t bits; };  // bfloat16
 struct Half { uint16_t bits; };   // float16
-enum Type { FLOAT32 = 0, BFLOAT16 = 1, FLOAT16 = 2 };
+enum Type { FLOAT32 = 0, BFLOAT16 = 1, FLOAT16 = 2, INT8 = 3 };
 
 struct Row {
   int64_t token;
@@ -46,6 +51,26 @@ struct Job {
   }
 };
 
+struct ClassJob {
+  int dtype;
+  const void *logits;
+  int64_t stride, rows, vocabulary;
+  const int32_t *kinds;  // [vocabulary], below `classes`
+  int64_t classes;
+  double *sums;   // [rows, classes]
+  double *depth;  // [rows]
+};
+
+struct ProductJob {
+  int dtype;            // of the weight
+  const float *panels;  // the rows of x, packed
+  const void *weight;   // [outputs, inputs]
+  const float *bias;    // [outputs], or null
+  int64_t count, outputs, inputs;
+  float *out;    // [count, outputs]
+  int64_t rows;  // blocks of outputs
+};
+
 namespace plain {
 #define LANES 4
 #include "rows.h"
@@ -62,6 +87,7 @@ namespace plain {
 namespace avx2 {
 #define LANES 8
 #include "rows.h"
+#include "product.h"
 #undef LANES
 }  // namespace avx2
 #if defined(__clang__)
@@ -84,8 +110,6 @@ namespace avx512 {
 #endif
 #endif
 
-using Reduce = void (*)(const Job &, int64_t);
-
 // Level 0 is plain, 1 is AVX2 with FMA, 2 is AVX-512.
 int best_level() {
 #if defined(__x86_64__)
@@ -97,19 +121,20 @@ int best_level() {
   return 0;
 }
 
-Reduce kernel_of([[maybe_unused]] int level) {
+// The function of that name for an instruction set.
 #if defined(__x86_64__)
-  if (level == 2) return avx512::reduce;
-  if (level == 1) return avx2::reduce;
+#define KERNEL(name, level) \
+  ((level) == 2 ? avx512::name : (level) == 1 ? avx2::name : plain::name)
+#else
+#define KERNEL(name, level) plain::name
 #endif
-  return plain::reduce;
-}
 
 // Threads take rows one by one; the result of a row does not depend on its thread.
-void run(const Job &job, Reduce reduce, int threads) {
+template <class AnyJob>
+void run(const AnyJob &job, void (*kernel)(const AnyJob &, int64_t), int threads) {
   std::atomic<int64_t> next{0};
   auto work = [&] {
-    for (int64_t n; (n = next++) < job.rows;) reduce(job, n);
+    for (int64_t n; (n = next++) < job.rows;) kernel(job, n);
   };
   std::vector<std::thread> others;
   for (int i = 1; i < threads; ++i) {
@@ -127,8 +152,8 @@ void run(const Job &job, Reduce reduce, int threads) {
 
 extern "C" {
 
-// Increased with the signature below, so that an older build is refused.
-int unmask_reduce_version() { return 1; }
+// Increased with the signatures below, so that an older build is refused.
+int unmask_reduce_version() { return 3; }
 
 int unmask_reduce_level() { return best_level(); }
 
@@ -139,6 +164,30 @@ void unmask_reduce(int dtype, const void *now, int64_t now_stride, int64_t rows,
                    int level) {
   const Job job{dtype, now,  past,   now_stride, past_stride, rows,
                 vocabulary, slot, tokens, token,      columns};
-  run(job, kernel_of(std::min(level, best_level())), (int)std::min<int64_t>(threads, rows));
+  run(job, KERNEL(reduce, std::min(level, best_level())), (int)std::min<int64_t>(threads, rows));
+}
+
+void unmask_sum_classes(int dtype, const void *logits, int64_t stride, int64_t rows,
+                        int64_t vocabulary, const int32_t *kinds, int64_t classes, double *sums,
+                        double *depth, int threads, int level) {
+  const ClassJob job{dtype, logits, stride, rows, vocabulary, kinds, classes, sums, depth};
+  run(job, KERNEL(sum_classes, std::min(level, best_level())),
+      (int)std::min<int64_t>(threads, rows));
+}
+
+// x W^T + b: float32 [count, inputs], with room for 16 * inputs * ceil(count / 16) floats in `panels`.
+// Returns 0 if this is no processor with AVX2 as its best; then nothing is written.
+int unmask_multiply(int dtype, const float *x, float *panels, const void *weight, const float *bias,
+                    int64_t count, int64_t outputs, int64_t inputs, float *out, int threads) {
+#if defined(__x86_64__)
+  if (best_level() == 1) {
+    avx2::pack_panels(x, count, inputs, panels);
+    const int64_t blocks = (outputs + avx2::OUTPUTS - 1) / avx2::OUTPUTS;
+    const ProductJob job{dtype, panels, weight, bias, count, outputs, inputs, out, blocks};
+    run(job, avx2::multiply, (int)std::min<int64_t>(threads, blocks));
+    return 1;
+  }
+#endif
+  return 0;
 }
 }

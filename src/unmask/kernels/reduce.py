@@ -11,7 +11,7 @@ from torch import Tensor
 
 from unmask.kernels import backend, backends, reduce_rows, use
 from unmask.kernels.common import NO_HISTORY, UNIFORM, ReduceInput, Stats, chunks, working_dtype
-from unmask.rules.view import Divergence
+from unmask.rules.view import BOTH_KL, Divergence
 
 __all__ = ["Past", "Previous", "Stats", "Transform", "backend", "backends", "chunks", "divergence"]
 __all__ += ["reduce", "use", "working_dtype"]
@@ -42,7 +42,7 @@ class Previous:
         """Statistics of N rows and their divergences, in one pass over both forwards."""
         slot = self.slot
         if uniform_start:
-            slot = torch.where(slot == NO_HISTORY, UNIFORM, slot)
+            slot = slot.masked_fill(slot == NO_HISTORY, UNIFORM)
         return _asked(ReduceInput(logits, self.logits, slot, tokens, kl, uniform_start))
 
 
@@ -85,6 +85,8 @@ def divergence(first: Tensor, second: Tensor) -> Tensor:
 def _asked(rows: ReduceInput) -> Stats:
     """The statistics of these rows, without divergences that a kernel gave unasked."""
     stats = reduce_rows(rows)
+    if rows.kl >= BOTH_KL or (stats.kl_prev_cur is None and stats.kl_cur_prev is None):
+        return stats
     return replace(
         stats,
         kl_prev_cur=stats.kl_prev_cur if "prev_cur" in rows.kl else None,

@@ -323,3 +323,46 @@ static void reduce(const Job &job, int64_t n) {
     case FLOAT16: return reduce_as<Half>(job, n);
   }
 }
+
+// The masses of classes: sums of exp(z - top) over their tokens, and how deep the lowest logit is.
+// Four sums for each class: neighbours of one class do not wait for one another.
+template <class T>
+static void sum_classes_as(const ClassJob &job, int64_t n) {
+  alignas(64) float buffer[BLOCK], weights[BLOCK];
+  const T *row = static_cast<const T *>(job.logits) + n * job.stride;
+  Floats first = all(-INFINITY), last = all(INFINITY);
+  for (int64_t start = 0; start < job.vocabulary; start += BLOCK) {
+    const int count = (int)std::min<int64_t>(BLOCK, job.vocabulary - start);
+    const float *z = block_of(row + start, count, buffer);
+    for (int i = 0; i < count; i += LANES) {
+      const Floats v = load(z + i);
+      first = larger(v, first);
+      last = smaller(v == -INFINITY ? all(INFINITY) : v, last);
+    }
+  }
+  const float top = largest_of(first), bottom = -largest_of(-last);
+  job.depth[n] = top == -INFINITY ? 0.0 : (double)bottom - top;
+  std::vector<double> sums(4 * job.classes, 0.0);
+  const Floats base = all(top == -INFINITY ? 0.0f : top);
+  for (int64_t start = 0; start < job.vocabulary; start += BLOCK) {
+    const int count = (int)std::min<int64_t>(BLOCK, job.vocabulary - start);
+    const float *z = block_of(row + start, count, buffer);
+    for (int i = 0; i < count; i += LANES) store(weights + i, exp_of(load(z + i) - base));
+    const int32_t *kinds = job.kinds + start;
+    int i = 0;
+    for (; i + 4 <= count; i += 4)
+      for (int j = 0; j < 4; ++j) sums[4 * kinds[i + j] + j] += weights[i + j];
+    for (; i < count; ++i) sums[4 * kinds[i]] += weights[i];
+  }
+  double *out = job.sums + n * job.classes;
+  for (int64_t c = 0; c < job.classes; ++c)
+    out[c] = (sums[4 * c] + sums[4 * c + 1]) + (sums[4 * c + 2] + sums[4 * c + 3]);
+}
+
+static void sum_classes(const ClassJob &job, int64_t n) {
+  switch (job.dtype) {
+    case FLOAT32: return sum_classes_as<float>(job, n);
+    case BFLOAT16: return sum_classes_as<Brain>(job, n);
+    case FLOAT16: return sum_classes_as<Half>(job, n);
+  }
+}

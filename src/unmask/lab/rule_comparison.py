@@ -266,4 +266,5 @@ def _verdict(first: str, pair: Against, count: int) -> str:
         return f"{outcome}. The forwards do not differ."
     spent = "fewer" if mean < 0 else "more"
     low, high = sorted(abs(end) for end in interval)
-    return f"{outcome}. It needs {abs(mean):.1f} {spent} forwards [{low:.1f}, {high:.1f}]."
+    needs = f"{pair.curve.name} needs {abs(mean):.1f} {spent} forwards [{low:.1f}, {high:.1f}]"
+    return f"{outcome}. {needs}."

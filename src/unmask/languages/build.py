@@ -11,14 +11,15 @@ from pathlib import Path
 
 import numpy as np
 
-from unmask.errors import RequestError, UnmaskError, shown
+from unmask.errors import RequestError, shown
 from unmask.languages.automaton import TokenAutomaton
+from unmask.languages.bounded import byte_arcs
 from unmask.languages.notation import regex_of
 from unmask.languages.spelled import ByteAutomaton, over_tokens
 
 VERSION = 1  # of the files; part of their names
-MOST_STATES = 20_000  # of an automaton over bytes
-END = 1  # the byte behind an expression
+BEGIN, END = 0, 1  # the bytes before and behind an expression
+MOST_ARCS = 300_000  # pairs of states with a token between them
 MOST_KEPT = 256  # files in the folder; the oldest are removed
 
 
@@ -34,6 +35,7 @@ def build(
     if file is not None and (known := _read(file, language)) is not None:
         return known
     automaton = over_tokens(byte_automaton(expression, shown(language)), spellings, language)
+    _check_arcs(automaton)
     if file is not None:
         _write(file, automaton)
     return automaton
@@ -46,27 +48,22 @@ def byte_automaton(expression: str, name: str) -> ByteAutomaton:
     loses ways that lead from a text of the language through one that is not. So the expression
     stands between two bytes that texts hardly use, 0 and 1; a text never holds a 1.
     """
-    try:
-        from outlines_core import Index, Vocabulary
-    except ImportError:
-        raise UnmaskError(
-            "a language needs outlines-core; install it with pip install 'unmask[structured]'"
-        ) from None
-    every_byte = Vocabulary(256, {bytes([byte]): [byte] for byte in range(256)})
-    try:
-        index = Index(rf"\x00(?:{expression})\x01", every_byte)
-    except ValueError as error:
-        reason = " ".join(str(error).split())[-200:]
-        raise RequestError(f"{name} is no regular expression that can be kept: {reason}") from None
-    transitions = index.get_transitions()
-    if len(transitions) > MOST_STATES:
+    made = byte_arcs(rf"\x00(?:{expression})\x01", name)
+    (state, byte, after), start = made.arcs.T, made.start
+    final = state[(byte == END) & np.isin(after, made.final)]
+    first = after[(state == start) & (byte == BEGIN)]
+    inner = (byte != END) & (byte < 256)
+    return ByteAutomaton.of(made.arcs[inner], int(first[0]) if len(first) else start, final)
+
+
+def _check_arcs(automaton: TokenAutomaton) -> None:
+    """Raise for a language whose steps would take too long."""
+    arcs = sum(len(np.unique(targets[targets >= 0])) for targets in automaton.table)
+    if arcs > MOST_ARCS:
         raise RequestError(
-            f"{name} has {len(transitions)} states; at most {MOST_STATES} are allowed: use smaller "
-            "repetitions"
+            f"{shown(automaton.name)} has {arcs} ways between its states; at most {MOST_ARCS} are "
+            "allowed: use smaller repetitions, or fewer choices"
         )
-    ends = index.get_final_states()
-    final = [state for state, moves in transitions.items() if moves.pop(END, None) in ends]
-    return ByteAutomaton.of(transitions, transitions[index.get_initial_state()][0], final)
 
 
 def cache_folder() -> Path:

@@ -49,69 +49,97 @@ class PartlyFilled:
 
     def satisfiable(self) -> bool:
         """Whether some string of the language fits."""
-        return bool(np.isfinite(self.backward(0)[0][self.automaton.start]))
+        place, state = self.fixed_start()
+        return state != NOWHERE and bool(np.isfinite(self.backward(place, place)[0, state]))
 
     def class_weights(self, places: Places) -> Floats:
         """log sum_s alpha_i(s) beta_{i+1}(delta(s, c)), every class at these places: [k, C]."""
         if not len(places):
             return np.zeros((0, self.automaton.num_classes))
         arcs, first, last = self.automaton.arcs, int(places.min()), int(places.max())
-        alpha, beta = self.forward(last), self.backward(first + 1)
-        along = alpha[places][:, arcs.source] + beta[places - first][:, arcs.target]
+        alpha, beta = self.forward(first, last), self.backward(first + 1, last + 1)
+        along = alpha[places - first][:, arcs.source] + beta[places - first][:, arcs.target]
         labels = arcs.by_label.log_sums(along, len(arcs.starts))
         return arcs.by_class.log_sums(labels[:, arcs.label_of], self.automaton.num_classes)
 
-    def forward(self, upto: int) -> Floats:
-        """alpha at the positions 0 ... upto: [upto + 1, S]."""
-        alpha = np.full((upto + 1, self.automaton.num_states), -np.inf)
-        alpha[0, self.automaton.start] = 0.0
-        arcs, labels = self.automaton.arcs, self._labels
-        for place in range(upto):
-            values = alpha[place]
-            if self.kinds[place] != OPEN:
-                alpha[place + 1] = self._moved(values, int(self.kinds[place]))
-            elif place in labels:
-                along = values[arcs.source] + labels[place][arcs.label]
-                alpha[place + 1] = arcs.by_target.log_sums(along, len(values))
-            else:
-                alpha[place + 1] = arcs.by_target.largest(values[arcs.source], len(values))
-        return alpha
+    def forward(self, first: int, last: int) -> Floats:
+        """alpha at the positions first ... last: [last - first + 1, S]."""
+        alpha = np.empty((last - first + 1, self.automaton.num_states))
+        values = np.full(self.automaton.num_states, -np.inf)
+        place, state = self.fixed_start(first)
+        if state != NOWHERE:
+            values[state] = 0.0
+        while True:
+            if place >= first:
+                alpha[place - first] = values
+            if place == last:
+                return alpha
+            values, place = self._after(place, values), place + 1
 
-    def backward(self, downto: int, largest: bool = False) -> Floats:
-        """beta at the positions downto ... n: [n - downto + 1, S]; `largest`: of the best ends."""
-        beta = np.empty((len(self.kinds) - downto + 1, self.automaton.num_states))
-        arcs, labels = self.automaton.arcs, self._best_labels if largest else self._labels
-        tail = self._open_tail
-        for place in range(len(self.kinds), downto - 1, -1):
-            if place >= len(self.kinds) - tail:
-                beta[place - downto] = self.automaton.can_end_in(len(self.kinds) - place)
-                continue
-            values, kind = beta[place - downto + 1], int(self.kinds[place])
-            if kind != OPEN:
-                beta[place - downto] = self._looked_up(values, kind)
-            elif place in labels:
-                along = values[arcs.target] + labels[place][arcs.label]
-                collect = arcs.by_source.largest if largest else arcs.by_source.log_sums
-                beta[place - downto] = collect(along, values.shape[0])
+    def backward(self, first: int, last: int, largest: bool = False) -> Floats:
+        """beta at the positions first ... last: [last - first + 1, S]; `largest`: of best ends."""
+        beta = np.empty((last - first + 1, self.automaton.num_states))
+        count, tail = len(self.kinds), self._open_tail
+        place = max(last, count - tail)
+        values = self.automaton.can_end_in(count - place)
+        while True:
+            if place <= last:
+                beta[place - first] = values
+            if place == first:
+                return beta
+            place -= 1
+            if place >= count - tail:
+                values = self.automaton.can_end_in(count - place)
             else:
-                along = values[arcs.target]
-                beta[place - downto] = arcs.by_source.largest(along, values.shape[0])
-        return beta
+                values = self._before(place, values, largest)
+
+    def fixed_start(self, before: int | None = None) -> tuple[int, int]:
+        """The first mask, or `before` if that comes first, and the state or NOWHERE there."""
+        place, state, table = 0, self.automaton.start, self.automaton.table
+        stop = len(self.kinds) if before is None else before
+        while place < stop and state != NOWHERE and (kind := int(self.kinds[place])) != OPEN:
+            state = NOWHERE if kind == NOWHERE else int(table[state, kind])
+            place += 1
+        return place, state
+
+    def _after(self, place: int, values: Floats) -> Floats:
+        """alpha at the next position: [S]."""
+        arcs, labels = self.automaton.arcs, self._labels
+        if self.kinds[place] != OPEN:
+            return self._moved(values, int(self.kinds[place]))
+        along = values[arcs.source]
+        if place in labels:
+            return arcs.by_target.log_sums(along + labels[place][arcs.label], len(values))
+        return arcs.by_target.largest(along, len(values))
+
+    def _before(self, place: int, values: Floats, largest: bool) -> Floats:
+        """beta at a position from that of the next one: [S]."""
+        arcs, labels = self.automaton.arcs, self._best_labels if largest else self._labels
+        if self.kinds[place] != OPEN:
+            return self._looked_up(values, int(self.kinds[place]))
+        along = values[arcs.target]
+        if place not in labels:
+            return arcs.by_source.largest(along, len(values))
+        collect = arcs.by_source.largest if largest else arcs.by_source.log_sums
+        return collect(along + labels[place][arcs.label], len(values))
 
     def best_classes(self) -> Places | None:
         """The classes of the best path at the weighed positions; None if no string fits: [m]."""
-        beta, arcs = self.backward(0, largest=True), self.automaton.arcs
-        state = self.automaton.start
+        arcs, (first, state) = self.automaton.arcs, self.fixed_start()
+        last = max(first, int(self.weighed.max(initial=-1)) + 1)
+        if state == NOWHERE:
+            return None
+        beta = self.backward(first, last, largest=True)
         if not np.isfinite(beta[0, state]):
             return None
         taken: list[int] = []
-        for place, kind in enumerate(self.kinds.tolist()):
-            if kind != OPEN:
+        for place in range(first, last):
+            if (kind := int(self.kinds[place])) != OPEN:
                 state = int(self.automaton.table[state, kind])
                 continue
             edges = np.searchsorted(arcs.source, [state, state + 1])
             leaving = slice(int(edges[0]), int(edges[1]))
-            values, labels = beta[place + 1][arcs.target[leaving]], arcs.label[leaving]
+            values, labels = beta[place - first + 1][arcs.target[leaving]], arcs.label[leaving]
             if place in self._best_labels:
                 values = values + self._best_labels[place][labels]
             arc = int(values.argmax())

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from unmask.errors import RequestError, shown
@@ -18,6 +18,7 @@ from unmask.languages.strings import FORMATS, STRING, escaped, matching, sized
 
 DEPTH = 3  # how often the values of any JSON object nest
 VALUE_DEPTH = 2  # and those of which a schema says nothing
+LONGEST = 1 << 21  # characters of the expressions of all parts of a schema
 NESTING = 3  # how often a reference may stand inside itself
 NOTES = {
     "title", "description", "default", "examples", "$schema", "$id", "$comment", "$defs", "strict",
@@ -39,11 +40,13 @@ def schema_regex(text: str) -> str:
     """The regular expression of a JSON Schema."""
     try:
         schema = json.loads(text)
+        if not isinstance(schema, Mapping | bool):
+            raise RequestError(f"a schema is a JSON object, got {shown(schema)}")
+        expression = _Schema(schema).regex(schema, {})
     except json.JSONDecodeError as error:
         raise RequestError(f"the schema is not JSON: {error}") from None
-    if not isinstance(schema, Mapping | bool):
-        raise RequestError(f"a schema is a JSON object, got {shown(schema)}")
-    expression = _Schema(schema).regex(schema, {})
+    except RecursionError:
+        raise RequestError("the schema nests too deeply; use a flatter one") from None
     if expression is None:
         raise RequestError("no value is valid under the schema")
     return expression
@@ -68,9 +71,16 @@ class _Schema:
     """One document; None stands for a schema that nothing fits."""
 
     document: Any
+    made: list[int] = field(default_factory=lambda: [0])  # characters of all expressions so far
 
     def regex(self, schema: Any, seen: Mapping[str, int]) -> str | None:
         """What fits a schema; `seen` counts the references around it."""
+        expression = self._regex(schema, seen)
+        self.made[0] += 1 + len(expression or "")
+        _check_size(self.made[0])
+        return expression
+
+    def _regex(self, schema: Any, seen: Mapping[str, int]) -> str | None:
         if isinstance(schema, bool):
             return _any_value(VALUE_DEPTH) if schema else None
         _check(schema)
@@ -174,6 +184,15 @@ class _Schema:
         return rf"\{{{_members(members)}\}}"
 
 
+def _check_size(characters: int) -> None:
+    """Raise for a schema whose expression would become too long."""
+    if characters > LONGEST:
+        raise RequestError(
+            f"the schema makes an expression of more than {LONGEST} characters; use fewer "
+            "properties and references"
+        )
+
+
 def _check(schema: Any) -> None:
     """Raise for a keyword that would not be kept."""
     if not isinstance(schema, Mapping):
@@ -252,6 +271,7 @@ def _members(members: Sequence[tuple[str, bool]]) -> str:
     if needed is not None:  # commas stand behind the members before it, and before those after it
         before = "".join(f"(?:{member}, ?)?" for member, _ in members[:needed])
         return f"{before}{members[needed][0]}{_after(members[needed + 1 :])}"
+    _check_size(len(members) * sum(len(member) for member, _ in members))
     every = [f"{member}{_after(members[place + 1 :])}" for place, (member, _) in enumerate(members)]
     return f"(?:{'|'.join(every)})?"
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from unmask.errors import RequestError, shown
 from unmask.languages.automaton import NOWHERE, Ints, TokenAutomaton
+
+MOST_ROUNDS = 1000  # of the search for equal states
+MOST_CELLS = 1 << 25  # of the table of states and classes
+MOST_WORK = 1 << 30  # states that all tokens together move
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,44 +25,52 @@ class ByteAutomaton:
     start: int = 0
 
     @classmethod
-    def of(
-        cls, transitions: Mapping[int, Mapping[int, int]], start: int, final: Sequence[int]
-    ) -> ByteAutomaton:
-        """From maps of states; the start becomes 0."""
-        states = [start, *sorted((set(transitions) | set(final)) - {start})]
-        number = {state: place for place, state in enumerate(states)}
+    def of(cls, arcs: Ints, start: int, final: Ints) -> ByteAutomaton:
+        """From arcs (state, byte, next state), [E, 3]; the start becomes 0."""
+        others = {*arcs[:, 0].tolist(), *arcs[:, 2].tolist(), *final.tolist()} - {start}
+        states = np.array([start, *sorted(others)])
+        number = {state: place for place, state in enumerate(states.tolist())}
         table = np.full((len(states), 256), NOWHERE, dtype=np.int32)
-        for state, moves in transitions.items():
-            for byte, after in moves.items():
-                if byte < 256:
-                    table[number[state], byte] = number[after]
-        accepting = np.isin(states, list(final))
-        return cls(table, accepting).minimal()
+        renamed = [[number[state] for state in column.tolist()] for column in arcs[:, ::2].T]
+        table[renamed[0], arcs[:, 1]] = renamed[1]
+        return cls(table, np.isin(states, final)).minimal()
 
     def minimal(self) -> ByteAutomaton:
-        """The least automaton of the same language: states with equal ends are one."""
+        """The least automaton of the same language: states with equal ends are one.
+
+        A long chain of states, which takes a round for each of them, stays as it is.
+        """
         table = np.where(self._live()[self.table] & (self.table >= 0), self.table, NOWHERE)
         columns = np.unique(table, axis=1)  # bytes that act alike are looked at once
         weights = np.random.default_rng(0).integers(1, 2**63, columns.shape[1] + 1, dtype=np.uint64)
         finer, count = self.accepting.astype(np.int64), 0
-        while True:
+        for _ in range(MOST_ROUNDS):
             after = np.where(columns >= 0, finer[columns] + 1, 0).astype(np.uint64)
             keys = after @ weights[1:] + (finer.astype(np.uint64) + np.uint64(1)) * weights[0]
             kinds, first, finer = np.unique(keys, return_index=True, return_inverse=True)
             if len(kinds) == count:
                 break
             count = len(kinds)
+        else:
+            first = finer = np.arange(len(table))
         moved = np.where(table[first] >= 0, finer[table[first]], NOWHERE).astype(np.int32)
         return ByteAutomaton(moved, self.accepting[first], int(finer[self.start]))._reached()
 
     def _live(self) -> NDArray[np.bool_]:
         """States from which an accepting one can be reached: [S]."""
-        live = self.accepting
-        while True:
-            more: NDArray[np.bool_] = live | (live[self.table] & (self.table >= 0)).any(-1)
-            if np.array_equal(more, live):
-                return live
-            live = more
+        source, byte = np.nonzero(self.table >= 0)
+        target = self.table[source, byte]
+        order = np.argsort(target, kind="stable")
+        source, edges = source[order], np.searchsorted(target[order], range(len(self.table) + 1))
+        live: NDArray[np.bool_] = self.accepting.copy()
+        waiting = np.flatnonzero(live).tolist()
+        while waiting:
+            state = waiting.pop()
+            before = np.unique(source[edges[state] : edges[state + 1]])
+            before = before[~live[before]]
+            live[before] = True
+            waiting.extend(before.tolist())
+        return live
 
     def _reached(self) -> ByteAutomaton:
         """Without states that no text reaches; numbered in the order of a search from the start."""
@@ -88,7 +101,7 @@ def over_tokens(
     letters = np.zeros((len(words), int(lengths.max(initial=0))), dtype=np.uint8)
     for row, token in enumerate(order):
         letters[row, : lengths[token]] = words[token]
-    maps = _Maps(language.table)
+    maps = _Maps(language.table, name)
     at = np.zeros(len(words), dtype=np.int64)  # the map of each token so far
     sorted_lengths = -lengths[order]
     for column in range(letters.shape[1]):
@@ -113,7 +126,8 @@ def over_tokens(
 class _Maps:
     """Maps of the states that texts make, each kept once; map 0 is that of the empty text."""
 
-    def __init__(self, table: Ints) -> None:
+    def __init__(self, table: Ints, name: str) -> None:
+        self.name, self.work = name, 0
         self.table = np.vstack([table, np.full((1, 256), NOWHERE, dtype=np.int32)])
         same = np.arange(len(table), dtype=np.int32)
         self._all = [same, np.full_like(same, NOWHERE)]
@@ -129,6 +143,12 @@ class _Maps:
     def _longer(self, number: int, byte: int) -> int:
         if number == self.nowhere:
             return number
+        self.work += len(self.table)
+        if self.work > MOST_WORK or len(self._all) * len(self.table) > MOST_CELLS:
+            raise RequestError(
+                f"{shown(self.name)} has too many states and ways between them for this "
+                "vocabulary; use smaller repetitions, or fewer choices"
+            )
         row = self.table[self._all[number], byte]
         key = row.tobytes()
         if key not in self._known:

@@ -10,9 +10,10 @@ UNSAFE = r'"\\\x00-\x1F\x7F'  # what a JSON string escapes, inside a class
 CHARACTER = rf'(?:[^{UNSAFE}]|\\["\\/bfnrt])'
 STRING = f'"{CHARACTER}*"'
 
+_YEAR = "(?:[0-9]{3}[1-9]|[0-9]{2}[1-9]0|[0-9][1-9]00|[1-9]000)"  # there is no year 0
 _DAY = r"(?:0[1-9]|[12][0-9]"
 _DATE = (
-    rf"[0-9]{{4}}-(?:(?:0[13578]|1[02])-{_DAY}|3[01])|(?:0[469]|11)-{_DAY}|30)"
+    rf"{_YEAR}-(?:(?:0[13578]|1[02])-{_DAY}|3[01])|(?:0[469]|11)-{_DAY}|30)"
     r"|02-(?:0[1-9]|1[0-9]|2[0-8]))"
 )
 _TIME = (

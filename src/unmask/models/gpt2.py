@@ -9,6 +9,7 @@ from torch.nn import functional as F  # noqa: N812  (the field's name for it)
 from unmask.errors import ModelError
 from unmask.models.architecture import Architecture
 from unmask.models.layers import Embedding, LayerNorm, Linear
+from unmask.models.products import linear
 from unmask.models.transformer import KeyValues
 
 
@@ -90,4 +91,4 @@ class Gpt2(nn.Module):
 
     def logits(self, hidden: Tensor) -> Tensor:
         """The head, which is the embedding: [..., D] -> [..., V]."""
-        return F.linear(hidden.to(self.embed.weight.device), self.embed.weight)
+        return linear(hidden.to(self.embed.weight.device), self.embed.weight)

@@ -9,10 +9,14 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812  (the field's name for it)
 
 from unmask.models.architecture import Architecture, Experts
+from unmask.models.products import linear
 
 
 class Linear(nn.Linear):
     """Skips initialisation on the meta device, for which torch would import its compiler."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return linear(x, self.weight, self.bias)
 
     def reset_parameters(self) -> None:
         if not self.weight.is_meta:
@@ -83,9 +87,8 @@ class Rotary(NamedTuple):
     def turn(self, x: Tensor) -> Tensor:
         """Rotate the first R features of queries or keys, in half-split layout: [B, Q, H, D]."""
         size = self.cos.shape[-1]
-        part = x[..., :size].to(self.cos.dtype)
-        a, b = part.chunk(2, -1)
-        turned = (part * self.cos + torch.cat([b, a], -1) * self.sin).to(x.dtype)
+        part = (x if size == x.shape[-1] else x[..., :size]).to(self.cos.dtype)
+        turned = (part * self.cos + part.roll(size // 2, -1) * self.sin).to(x.dtype)
         return torch.cat([turned, x[..., size:]], -1) if size < x.shape[-1] else turned
 
 
@@ -132,8 +135,8 @@ class MixtureOfExperts(nn.Module):
         for expert in chosen.unique().tolist():  # type: ignore[no-untyped-call]
             rows, slot = (chosen == expert).nonzero(as_tuple=True)
             h = flat[rows]
-            h = F.silu(F.linear(h, self.gate[expert])) * F.linear(h, self.up[expert])
-            h = F.linear(h, self.down[expert]) * weight[rows, slot, None].to(h.dtype)
+            h = F.silu(linear(h, self.gate[expert])) * linear(h, self.up[expert])
+            h = linear(h, self.down[expert]) * weight[rows, slot, None].to(h.dtype)
             out.index_add_(0, rows, h)
         return out.view_as(x)
 

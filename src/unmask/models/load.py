@@ -105,7 +105,7 @@ def load_described(
             if compile or device_map is not None:
                 other = "compile" if compile else "device_map"
                 raise ModelError(f"quantize and {other} do not work together; give one of them")
-            quantize_layers(module, arch, quantize)
+            quantize_layers(module, arch, quantize, usable_device(device))
     places = _places(module, usable_device(device), device_map)
     checkpoint, plan = Checkpoint(folder), list(family.tensors(arch))
     stored = checkpoint.stored_dtype(plan[0][1].name)  # the embedding's; files may mix several

@@ -10,6 +10,7 @@ from torch.nn import functional as F  # noqa: N812  (the field's name for it)
 
 from unmask.models.architecture import Architecture
 from unmask.models.layers import Embedding, LayerNorm, Linear, Rotary, RotaryTable
+from unmask.models.products import linear
 from unmask.models.transformer import Attention, GatedMLP, KeyValues
 
 
@@ -51,7 +52,7 @@ class PredictionHead(nn.Module):
 
     def forward(self, hidden: Tensor, embedding: Tensor) -> Tensor:
         states = self.norm(F.gelu(self.dense(hidden)))
-        return F.linear(states, embedding.to(states.device), self.bias)
+        return linear(states, embedding.to(states.device), self.bias)
 
 
 class ModernBert(nn.Module):

@@ -51,7 +51,8 @@ class Pretrained:
     @property
     def parameters(self) -> int:
         """The number of parameters."""
-        small = (part for part in self.module.modules() if isinstance(part, QuantizedLinear))
+        parts = (part for part in self.module.modules() if isinstance(part, QuantizedLinear))
+        small = (part for part in parts if part.weight is None)
         quantized = sum(linear.in_features * linear.out_features for linear in small)
         return quantized + sum(parameter.numel() for parameter in self.module.parameters())
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 
 import torch
@@ -13,11 +11,11 @@ from unmask.errors import ModelError, UnknownName
 from unmask.models.architecture import Architecture
 from unmask.models.config import Config
 from unmask.models.layers import Linear
+from unmask.models.products import multiplies, strips, widened_product
 from unmask.models.words import QUANTIZED
 
 GROUP = 32  # numbers of a row that share a scale in int4
-STRIP = 1 << 19  # weights that are widened at once on the CPU: 2 MB, which a cache holds
-LEAST_ROWS = 4  # fewer rows would be multiplied by another routine, which rounds differently
+CPU = torch.device("cpu")
 
 
 class QuantizedLinear(Linear):
@@ -42,29 +40,18 @@ class QuantizedLinear(Linear):
         make = _int8 if self.kind == "int8" else _int4
         first = make(weight[:1].float())
         self.codes, self.scale = (part.new_empty(len(weight), *part.shape[1:]) for part in first)
-        for strip in self._strips():
+        for strip in strips(self.out_features, self.in_features):
             self.codes[strip], self.scale[strip] = make(weight[strip].float())
         self.register_parameter("weight", None)
 
     def forward(self, x: Tensor) -> Tensor:
         flat = x.reshape(-1, self.in_features).to(_working_dtype(x))  # [M, K]
-        rows = len(flat)
-        if rows < LEAST_ROWS:
-            flat = torch.cat([flat, flat.new_zeros(LEAST_ROWS - rows, self.in_features)])
-        out = flat.new_empty(len(flat), self.out_features)
-        for strip in self._strips() if x.device.type == "cpu" else [slice(None)]:
-            torch.mm(flat, self.widened(strip, flat.dtype).t(), out=out[:, strip])
+        out = widened_product(flat, self.codes, self.widened)
         if self.kind == "int8":
             out *= self.scale
         if self.bias is not None:
             out += self.bias
-        return out[:rows].to(x.dtype).view(*x.shape[:-1], self.out_features)
-
-    def _strips(self) -> Iterator[slice]:
-        """The rows of the weight in parts that fit into a processor's cache."""
-        height = max(1, STRIP // self.in_features)
-        for first in range(0, self.out_features, height):
-            yield slice(first, first + height)
+        return out.to(x.dtype).view(*x.shape[:-1], self.out_features)
 
     def widened(self, strip: slice, dtype: torch.dtype) -> Tensor:
         """Rows of the weight; of an int8 weight without its scales, which the output gets."""
@@ -77,10 +64,12 @@ class QuantizedLinear(Linear):
         return groups.view(len(codes), -1)
 
 
-def quantize_layers(module: nn.Module, arch: Architecture, kind: str) -> None:
+def quantize_layers(
+    module: nn.Module, arch: Architecture, kind: str, device: torch.device = CPU
+) -> None:
     """Replace the linear maps of all layers of an empty transformer; raises where it cannot.
 
-    The embedding, the head and the norms stay as they are.
+    The embedding, the head and the norms stay as they are. On a GPU the maps are torchao's.
     """
     if kind not in QUANTIZED:
         raise UnknownName("quantisation", kind, QUANTIZED)
@@ -89,6 +78,7 @@ def quantize_layers(module: nn.Module, arch: Architecture, kind: str) -> None:
             f"quantize={kind!r} does not support mixtures of experts (LLaDA-MoE, LLaDA2); leave it "
             "out, or spread the layers with device_map"
         )
+    make = _linear_for(device)
     linears = [
         (f"layers.{name}", child)
         for name, child in module.get_submodule("layers").named_modules()
@@ -100,11 +90,19 @@ def quantize_layers(module: nn.Module, arch: Architecture, kind: str) -> None:
                 f"int4 needs rows of a multiple of {GROUP} numbers, and {name} has "
                 f"{linear.in_features}; use int8"
             )
-        small = QuantizedLinear(
-            linear.in_features, linear.out_features, linear.bias is not None, kind
-        )
+        small = make(linear.in_features, linear.out_features, linear.bias is not None, kind)
         owner, _, leaf = name.rpartition(".")
         setattr(module.get_submodule(owner), leaf, small)
+
+
+def _linear_for(device: torch.device) -> type[QuantizedLinear]:
+    """The class of the maps on a device; raises if it needs what is not installed."""
+    if device.type != "cuda":
+        return QuantizedLinear
+    from unmask.models.torchao_linear import TorchaoLinear, quantization
+
+    quantization()
+    return TorchaoLinear
 
 
 def refuse_quantized(config: Config, folder: Path) -> None:
@@ -140,13 +138,6 @@ def _int4(weight: Tensor) -> tuple[Tensor, Tensor]:
 
 def _working_dtype(x: Tensor) -> torch.dtype:
     """The dtype to multiply in: that of the activations, where the device multiplies it fast."""
-    if x.device.type == "cpu" and not (x.dtype == torch.bfloat16 and fast_bfloat16()):
+    if x.device.type == "cpu" and not (x.dtype == torch.bfloat16 and multiplies(x.dtype)):
         return torch.float64 if x.dtype == torch.float64 else torch.float32
     return x.dtype
-
-
-@cache
-def fast_bfloat16() -> bool:
-    """Whether the processor multiplies bfloat16 itself; others do it slower than float32."""
-    abilities: dict[str, bool] = getattr(torch.cpu, "get_capabilities", dict)()
-    return bool(abilities.get("amx_bf16") or abilities.get("avx512_bf16"))

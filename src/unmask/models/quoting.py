@@ -6,7 +6,8 @@ import re
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from unmask.errors import RequestError
 
@@ -27,13 +28,20 @@ class Quotes:
     def hide(self, tokenizer: Tokenizer, messages: Sequence[Message]) -> list[Message]:
         """The messages with a mark in the place of every control token."""
         return [
-            {name: self._hidden(tokenizer, text) for name, text in message.items()}
+            {name: self._hidden(tokenizer, value) for name, value in message.items()}
             for message in messages
         ]
 
-    def _hidden(self, tokenizer: Tokenizer, text: str) -> str:
-        if not isinstance(text, str):  # the chat template says what is wrong with it
-            return text
+    def _hidden(self, tokenizer: Tokenizer, value: Any) -> Any:
+        """A value with marks in all of its texts; the calls of tools are lists of objects."""
+        if isinstance(value, list):
+            return [self._hidden(tokenizer, each) for each in value]
+        if isinstance(value, dict):
+            hidden = partial(self._hidden, tokenizer)
+            return {hidden(name): hidden(each) for name, each in value.items()}
+        return self._hidden_text(tokenizer, value) if isinstance(value, str) else value
+
+    def _hidden_text(self, tokenizer: Tokenizer, text: str) -> str:
         check_whole(text)
         parts, end = [], 0
         for _, first, last in tokenizer.control_tokens(text):

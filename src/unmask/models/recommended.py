@@ -1,6 +1,6 @@
 """The rule for a model if none is asked for: which, with what, and who says so.
 
-This is the one place to edit. Sources are in docs/models.md.
+This is the one place to edit. Sources are in docs/recommended.md.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _SWD = "confidence | swd(1) | eb(0.1)"
 _DLLM = "the publisher's sampler, one token per forward"
 GENERAL = Recommendation(_SWD, "SWD paper, block 32; nothing is published for this model", 32)
 _ALL = {
-    "embedded": Recommendation("entropy | threshold(-0.1)", "measured, docs/models.md", 16),
+    "embedded": Recommendation("entropy | threshold(-0.1)", "measured, docs/recommended.md", 16),
     "llada": Recommendation(_SWD, "SWD paper, LLaDA in blocks of 32", 32),
     "dream": Recommendation(_SWD, "SWD paper, Dream in blocks of 32", 32),
     "llada-moe": Recommendation("confidence | top(1)", "LLaDA's generate.py", 32),
@@ -53,6 +53,9 @@ _ALL = {
         "confidence | threshold(0.9)", "the publisher's card", eos="stop", sub_block=8
     ),
     "modernbert-chat": Recommendation("confidence | top(1)", _DLLM, 32, eos="stop"),
+    "diffugpt": Recommendation(
+        "random | top(1)", "the publisher's random order, greedy and in blocks", 32
+    ),
 }
 # A base model writes on after its answer, so no EOS ends it.
 _BASE = {

@@ -20,7 +20,7 @@ from unmask.models.template_args import check_template_args
 if TYPE_CHECKING:
     from unmask.models.chat_template import ChatTemplate
 
-Message = Mapping[str, str]
+Message = Mapping[str, Any]
 
 # How Qwen2 and Dream split text before merging: contractions, words, single digits, the rest.
 _QWEN_SPLIT = (

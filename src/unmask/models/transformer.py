@@ -10,6 +10,7 @@ from torch.nn import functional as F  # noqa: N812  (the field's name for it)
 
 from unmask.models.architecture import Architecture
 from unmask.models.layers import Embedding, Linear, MixtureOfExperts, RMSNorm, Rotary, RotaryTable
+from unmask.models.products import linear
 
 
 class KeyValues(Protocol):
@@ -165,7 +166,7 @@ class Transformer(nn.Module):
         if not self.arch.tied:
             out: Tensor = self.head(hidden)
             return out
-        return F.linear(hidden.to(self.embed.weight.device), self.embed.weight)
+        return linear(hidden.to(self.embed.weight.device), self.embed.weight)
 
 
 def block_causal(queries: Tensor, keys: Tensor, block: int) -> Tensor:

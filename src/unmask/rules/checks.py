@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -19,7 +20,7 @@ def checked_scores(result: Any, part: Any, view: View) -> Scores:
     if isinstance(result, Tensor):
         raise RuleError(_without_unit(result, part, view))
     scores = checked_modulation(result, part, view)
-    if scores.logarithmic and bool(((scores.value > 1 + ROUNDING) & view.masked).any()):
+    if scores.logarithmic and not _most(scores.value) <= 1 + ROUNDING and _above_one(scores, view):
         most = float(scores.value[view.masked].max())
         raise RuleError(
             f"{spelled(part)} gave {most:g} as a probability, which is at most 1; a number that "
@@ -52,10 +53,24 @@ def checked_modulation(scores: Any, part: Any, view: View) -> Scores:
             f"{spelled(part)} must give a score for each of {tuple(view.masked.shape)} positions, "
             f"got {tuple(scores.key.shape)}"
         )
-    ranked = view.masked if view.deferred is None else view.masked & ~view.deferred
-    if bool((scores.key.isnan() & ranked).any()):
+    if math.isnan(_most(scores.key)) and _misses(scores, view):
         raise RuleError(f"{spelled(part)} gave NaN for a masked position")
     return scores
+
+
+def _most(numbers: Tensor) -> float:
+    """The largest number, NaN if there is one: a quick test before the exact one."""
+    return float(numbers.max()) if numbers.numel() else 0.0
+
+
+def _above_one(scores: Scores, view: View) -> bool:
+    return bool(((scores.value > 1 + ROUNDING) & view.masked).any())
+
+
+def _misses(scores: Scores, view: View) -> bool:
+    """Whether a position that is ranked has NaN."""
+    ranked = view.masked if view.deferred is None else view.masked & ~view.deferred
+    return bool((scores.key.isnan() & ranked).any())
 
 
 def checked_candidates(left: Any, part: Any, view: View) -> Tensor:
@@ -84,5 +99,5 @@ def check_chosen(chosen: Any, select: Any, view: View) -> None:
             f"{spelled(select)} must choose among {tuple(view.masked.shape)} positions, "
             f"got a tensor of shape {tuple(chosen.shape)}"
         )
-    if bool((chosen & ~view.masked).any()):
+    if bool((chosen > view.masked).any()):
         raise RuleError(f"{spelled(select)} chose a position that is not masked or not a candidate")

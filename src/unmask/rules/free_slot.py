@@ -1,7 +1,7 @@
 """The free position of an entropy bound: which position of a step costs nothing of the budget.
 
 With any one position f left out, the entropies of a step bound what it loses against the joint
-(docs/theory.md): so f may be any position, whatever its entropy.
+(docs/free-position.md): so f may be any position, whatever its entropy.
 """
 
 from __future__ import annotations

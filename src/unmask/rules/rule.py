@@ -20,7 +20,7 @@ from unmask.rules.checks import (
 )
 from unmask.rules.memory import Edit, PartMemory, Revoke, Window
 from unmask.rules.notation import expand, parse
-from unmask.rules.part import STAGE_NAMES, LogitStage, Modulation
+from unmask.rules.part import STAGE_NAMES, Abilities, LogitStage, Modulation
 from unmask.rules.recipes import RECIPES
 from unmask.rules.registry import abilities_of, describe, kind_of, notation
 from unmask.rules.view import Candidates, Limit, Modulate, Needs, Score, Scores, Select, View
@@ -61,8 +61,8 @@ class Rule:
     candidates: tuple[Candidates, ...] = ()
 
     def __post_init__(self) -> None:
-        for part in self.parts:
-            abilities_of(part).check_rule(self)
+        for abilities in self._abilities:
+            abilities.check_rule(self)
         names = [memory.name for memory in self.memory]
         if twice := {name for name in names if names.count(name) > 1}:
             raise RuleError(
@@ -113,13 +113,18 @@ class Rule:
         every = (*before, self.select, *self.limits, self.revoke)
         return tuple(part for part in every if part is not None)
 
+    @cached_property
+    def _abilities(self) -> tuple[Abilities, ...]:
+        """What each part says about itself; every request asks for it."""
+        return tuple(map(abilities_of, self.parts))
+
     def __str__(self) -> str:
         return " | ".join(notation(part) for part in self.parts)
 
     @cached_property
     def needs(self) -> Needs:
         """Everything that the parts read; nothing else is computed."""
-        return reduce(or_, (abilities_of(part).needs for part in self.parts))
+        return reduce(or_, (abilities.needs for abilities in self._abilities))
 
     @property
     def remembers(self) -> bool:
@@ -129,12 +134,11 @@ class Rule:
     @cached_property
     def memory(self) -> tuple[PartMemory, ...]:
         """What the parts remember from step to step."""
-        return tuple(memory for part in self.parts for memory in abilities_of(part).memory)
+        return tuple(memory for abilities in self._abilities for memory in abilities.memory)
 
     @cached_property
     def _remembering(self) -> tuple[Callable[[View, Decision], dict[str, Tensor]], ...]:
-        every = map(abilities_of, self.parts)
-        return tuple(part.remember for part in every if part.memory)
+        return tuple(part.remember for part in self._abilities if part.memory)
 
     def remembered(self, view: View, decision: Decision) -> dict[str, Tensor]:
         """The new values of the memory after a step, by name."""
@@ -201,12 +205,12 @@ class Rule:
 
     def for_model(self, spec: ModelSpec) -> Rule:
         """The rule with what its parts take from the model; raises if a part does not fit it."""
-        fits = [(part, abilities_of(part).for_model) for part in self.parts]
-        rule = self
-        if any(fit for _, fit in fits):
-            rule = Rule.of([fit(spec) if fit else part for part, fit in fits])
-        for part in rule.parts:
-            abilities_of(part).check_model(spec)
+        rule, fits = self, [abilities.for_model for abilities in self._abilities]
+        if any(fits):
+            pairs = zip(self.parts, fits, strict=True)
+            rule = Rule.of([fit(spec) if fit else part for part, fit in pairs])
+        for abilities in rule._abilities:
+            abilities.check_model(spec)
         return rule
 
     @cached_property

@@ -132,7 +132,10 @@ class Threshold:
 
 def _or_best(passing: Tensor, view: View, scores: Scores) -> Tensor:
     """What passes, and in rows where nothing does, the best one: [B, W] bool."""
-    return torch.where(passing.any(-1, keepdim=True), passing, best_one(scores.key, view))
+    some = passing.any(-1, keepdim=True)
+    if bool(some.all()):
+        return passing
+    return torch.where(some, passing, best_one(scores.key, view))
 
 
 def _best_value(view: View, scores: Scores) -> Tensor:

@@ -37,7 +37,6 @@ POLICY = (  # the Content-Security-Policy of the playground
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-EXAMPLE = "Ann has 12 pens. She buys 3, then loses 5. How many now?"  # a task of the embedded model
 ERRORS: dict[int | str, dict[str, Any]] = {
     400: {"model": ErrorBody, "description": "A field is wrong; `param` names it"},
     401: {"model": ErrorBody, "description": "The API key is missing or wrong"},
@@ -83,7 +82,7 @@ def _add_errors(app: FastAPI) -> None:
         if isinstance(error, RequestValidationError):
             return of_validation(error, request.headers.get("content-type", "")).response()
         if isinstance(error, HTTPException):
-            return of_http(error).response()
+            return of_http(error, request).response()
         LOG.error("a request failed", exc_info=error)
         return ApiError(500, "the server failed", code="server_failed").response()
 
@@ -112,7 +111,7 @@ async def answer(
     prompt_tokens = sum(choice.reader.prompt_tokens for choice in choices[:: body.n or 1])
     served, chat = service.served, isinstance(body, ChatRequest)
     tokenizer = served.session.tokenizer
-    reply = Reply(chat, served.name, prepared.record(), prompt_tokens, tokenizer)
+    reply = Reply(chat, served.name, prepared.record(), prompt_tokens, tokenizer, prepared.tools)
 
     def first_text() -> None:
         service.metrics.first_text.labels(route).observe(perf_counter() - begin)
@@ -181,7 +180,11 @@ def _add_traces(app: FastAPI, service: Service) -> None:
         buffer = service.traces.get(name)
         stream = await service.trace_elsewhere(name) if buffer is None else buffer.follow()
         if stream is None:
-            raise ApiError(404, "this trace is not kept", code="trace_not_found")
+            raise ApiError(
+                404,
+                "no trace has this id; it was dropped or never recorded",
+                code="trace_not_found",
+            )
         head = {"Content-Disposition": f'attachment; filename="{name}{SUFFIX}"'}
         if buffer is not None and buffer.whole:
             return Response(buffer.getvalue(), media_type=MEDIA_TYPE, headers=head)
@@ -217,5 +220,5 @@ def _defaults(served: ServedModel) -> dict[str, Any]:
         "eos": resolved.settings.eos,
         "eos_policies": EOS_POLICIES,
         "recipes": {r.name: r.rule for r in RECIPES.values() if "{" not in r.rule},
-        "example": EXAMPLE if is_embedded else None,
+        "examples": embedded.PROMPTS if is_embedded else (),
     }

@@ -60,7 +60,11 @@ class LimitedConnection(H11Protocol):
             oldest.transport.abort()
             self.connections.discard(oldest)
             return
-        body = ApiError(503, "too many connections", code="too_many_connections").response().body
+        body = (
+            ApiError(503, "too many connections; try again later", code="too_many_connections")
+            .response()
+            .body
+        )
         head = "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\n"
         head += f"Content-Length: {len(body)}\r\nRetry-After: 1\r\nConnection: close\r\n\r\n"
         self.transport.write(head.encode() + bytes(body))

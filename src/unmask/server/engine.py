@@ -322,7 +322,9 @@ class Engine:
                     self._finish(key, results.get(key))
                 elif forward + 1 >= self.most_forwards:
                     most = self.most_forwards
-                    self._fail(key, RuleError(f"the rule is not done after {most} forwards"))
+                    self._fail(
+                        key, RuleError(f"the rule is not done after {most} forwards; use another")
+                    )
             if key not in self._running and key not in results:
                 self._batch.drop(key)
 

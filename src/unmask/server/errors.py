@@ -8,9 +8,11 @@ from typing import Any
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
+from starlette.requests import Request
 from starlette.responses import Response
 
 from unmask.errors import RequestError, RuleError, did_you_mean
+from unmask.server.limits import OverLimit
 from unmask.server.schema import UNSUPPORTED, ChatRequest, CompletionRequest
 
 _KNOWN = {*ChatRequest.model_fields, *CompletionRequest.model_fields}
@@ -74,13 +76,20 @@ def failed_row(error: BaseException) -> ApiError:
     if isinstance(error, RuleError):
         return ApiError(400, str(error), param="rule", code="rule_failed")
     if isinstance(error, RequestError):
-        return wrong_request(error)
+        return wrong_request(error, error.part if isinstance(error, OverLimit) else None)
     return ApiError(500, f"decoding failed: {type(error).__name__}", code="decoding_failed")
 
 
-def of_http(error: HTTPException) -> ApiError:
+def of_http(error: HTTPException, request: Request) -> ApiError:
     """The error for unknown routes and wrong methods, which Starlette raises."""
-    return ApiError(error.status_code, str(error.detail), headers=dict(error.headers or {}))
+    message, asked = str(error.detail), f"{request.method} {request.url.path[:100]!a}"
+    if error.status_code == 404:
+        routes = [each for each in request.app.routes if getattr(each, "include_in_schema", False)]
+        known = ", ".join(f"{'/'.join(sorted(each.methods))} {each.path}" for each in routes)
+        message = f"this server has no {asked}; it has {known}"
+    if error.status_code == 405:
+        message = f"this server has no {asked}; use {(error.headers or {}).get('Allow', 'GET')}"
+    return ApiError(error.status_code, message, headers=dict(error.headers or {}))
 
 
 def of_validation(error: RequestValidationError, content_type: str) -> ApiError:

@@ -9,7 +9,7 @@ from math import inf
 from time import perf_counter
 from typing import Protocol, TypeVar
 
-from unmask.errors import RequestError
+from unmask.server.limits import OverLimit
 
 
 @dataclass(eq=False)
@@ -20,11 +20,13 @@ class Account:
         client: who sent the request; None: nobody else is known to be the same client.
         most_cost: forwards times positions that its rows may take together.
         most_seconds: time that it may decode, from its first row's start.
+        size_field: the field of the request that sets how much it writes; errors name it.
     """
 
     client: str | None = None
     most_cost: float = inf
     most_seconds: float = inf
+    size_field: str = "length"
     cost: int = 0
     began: float | None = None
 
@@ -42,14 +44,16 @@ class Account:
         self.cost += positions
         advice = "write fewer tokens, ask for fewer choices, or take a rule with fewer forwards"
         if self.cost > self.most_cost:
-            raise RequestError(
+            raise OverLimit(
+                self.size_field,
                 f"the request took more than {self.most_cost:g} positions times forwards, the most "
-                f"that this server gives one request (--max-cost); {advice}"
+                f"that this server gives one request (--max-cost); {advice}",
             )
         if self.began is not None and perf_counter() - self.began > self.most_seconds:
-            raise RequestError(
+            raise OverLimit(
+                self.size_field,
                 f"the request decoded for more than {self.most_seconds:g} s, the most that this "
-                f"server gives one request (--max-seconds); {advice}"
+                f"server gives one request (--max-seconds); {advice}",
             )
 
 

@@ -122,7 +122,8 @@ class Guard:
         name, _, _ = host.rpartition(":") if host.rfind(":") > host.rfind("]") else (host, "", "")
         name = name.lower()
         if self._hosts is not None and name not in self._hosts and not is_loopback(name):
-            message = f"this server does not answer to the host {name[:100]!a}"
+            host = f"the host {name[:100]!a}"
+            message = f"this server does not answer to {host}; allow it with --allow-host"
             raise ApiError(421, message, code="wrong_host")
 
     def _check_key(self, path: str, authorization: str) -> None:

@@ -17,6 +17,18 @@ MOST_TRAIL = 64  # forwards that a rule may look back; each is kept for every po
 MOST_BYTES = 16  # of a prompt per token that it may have; ordinary text has about four
 
 
+class OverLimit(RequestError):  # noqa: N818  (reads as the sentence it prints)
+    """A request that is too large.
+
+    `part` is what is too large: "length" or "prompt". For a request that is already decoding, it
+    is the field that sets how much the request writes.
+    """
+
+    def __init__(self, part: str, message: str) -> None:
+        super().__init__(message)
+        self.part = part
+
+
 @dataclass(frozen=True)
 class RequestLimits:
     """Limits that are checked before decoding, except for `cost` to `forwards`."""
@@ -48,19 +60,20 @@ class RequestLimits:
         """Raise if a prompt of this many bytes cannot fit; checked before it is tokenized."""
         most = MOST_BYTES * (self.prompt + (self.length if infill else 0))
         if prompt > most:
-            raise RequestError(
+            raise OverLimit(
+                "prompt",
                 f"the prompt has {prompt} bytes; this server takes at most {most}, which is "
-                f"{MOST_BYTES} for each of its {most // MOST_BYTES} tokens"
+                f"{MOST_BYTES} for each of its {most // MOST_BYTES} tokens",
             )
 
     def check_size(self, prompt: int, masks: int) -> None:
         """Raise if a canvas has more prompt tokens or more masks than allowed."""
         if masks > self.length:
-            raise RequestError(f"{masks} tokens to write; this server writes at most {self.length}")
+            most = f"this server writes at most {self.length}"
+            raise OverLimit("length", f"{masks} tokens to write; {most}")
         if prompt > self.prompt:
-            raise RequestError(
-                f"the prompt has {prompt} tokens; this server takes at most {self.prompt}"
-            )
+            most = f"this server takes at most {self.prompt}"
+            raise OverLimit("prompt", f"the prompt has {prompt} tokens; {most}")
 
 
 def check_rule(text: str, options: DecodingOptions) -> None:

@@ -1,9 +1,11 @@
-"""Metrics for Prometheus, and the middleware that counts and times requests."""
+"""Metrics for Prometheus, and the middleware that counts, times and logs requests."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from time import perf_counter
+from urllib.parse import quote
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -17,6 +19,7 @@ from unmask.server.traces import TraceStore
 
 ROUTES = ("/v1/chat/completions", "/v1/completions", "/v1/models", "/v1/traces", "/metrics",
           "/health", "/static", "/openapi.json")  # fmt: skip
+REQUESTS = logging.getLogger("unmask.server.requests")  # a line for each answer, at INFO
 LEFT = 499  # status of a request whose client left early
 SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250)
 
@@ -81,7 +84,7 @@ def route_of(path: str) -> str:
 
 
 class RequestMeter:
-    """ASGI middleware that counts every request by its status and times it."""
+    """ASGI middleware that counts every request by its status, times it and logs it."""
 
     def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
         self.app, self.metrics = app, metrics
@@ -103,4 +106,9 @@ class RequestMeter:
         finally:
             status = LEFT if scope.get(GONE) else status
             self.metrics.requests.labels(route, str(status)).inc()
-            self.metrics.seconds.labels(route).observe(perf_counter() - begin)
+            seconds = perf_counter() - begin
+            self.metrics.seconds.labels(route).observe(seconds)
+            if REQUESTS.isEnabledFor(logging.INFO):
+                host = (scope.get("client") or ("?", 0))[0]
+                path = quote(scope["path"][:200])  # one line, whatever a client sends
+                REQUESTS.info("%s %s %s %d %.2f s", host, scope["method"], path, status, seconds)

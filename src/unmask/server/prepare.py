@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -12,8 +13,9 @@ from unmask.decoding.resolve import Resolved
 from unmask.errors import RequestError, UnmaskError
 from unmask.server.errors import ApiError, wrong_request
 from unmask.server.languages import language_of
-from unmask.server.limits import RequestLimits, check_rule
+from unmask.server.limits import OverLimit, RequestLimits, check_rule
 from unmask.server.schema import LENGTHS, REQUEST_OPTIONS, ChatRequest, CompletionRequest
+from unmask.server.tools import ToolUse, tool_words
 from unmask.text.prompts import Prompt, RenderedPrompt
 from unmask.text.session import Session
 
@@ -37,6 +39,7 @@ class PreparedRequest:
     warnings: tuple[str, ...]
     logprobs: int | None = None  # alternatives for each token; None: no log-probabilities
     step_map: bool = False
+    tools: ToolUse | None = None  # the functions that the answer may call
 
     def record(self) -> dict[str, Any]:
         """The settings that are used, for the response."""
@@ -51,28 +54,28 @@ class PreparedRequest:
 
 def prepare(served: ServedModel, body: ChatRequest | CompletionRequest) -> PreparedRequest:
     """Check a whole request; errors name the field."""
-    session, messages = served.session, list[str]()
+    session, messages, tools = served.session, list[str](), ToolUse.of(body)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            options = _options(served, body)
+            options = _options(served, body, tools)
             resolved = session.resolve(options, bool(body.infill))
             if body.trace and resolved.settings.growth is not None:
-                raise RequestError("a trace holds a canvas of one length; leave out trace, or auto")
+                raise RequestError("a trace needs a fixed length; leave out trace, or auto")
             served.limits.check_size(0, 0 if body.infill else resolved.length)
             prompts = _prompts(served, body)
-            words = options.template_words
+            words = options.template_words | tool_words(tools, body, session.tokenizer)
             rendered = [prompt.render(session.tokenizer, words) for prompt in prompts]
             first = [_request(served, prompt, resolved, messages) for prompt in rendered]
         except UnmaskError as error:
-            raise wrong_request(error) from None
+            raise wrong_request(error, _field(error, body)) from None
     stops = (body.stop,) if isinstance(body.stop, str) else tuple(body.stop or ())
     warned = [str(warning.message) for warning in caught]
     unique = tuple(dict.fromkeys([*warned, *messages]))
     copies = [request for request in first for _ in range(body.n or 1)]
     requests = [replace(copy, seed=resolved.seed + place) for place, copy in enumerate(copies)]
     logprobs, steps = alternatives(body), bool(body.step_map)
-    return PreparedRequest(tuple(requests), resolved, stops, unique, logprobs, steps)
+    return PreparedRequest(tuple(requests), resolved, stops, unique, logprobs, steps, tools)
 
 
 def alternatives(body: ChatRequest | CompletionRequest) -> int | None:
@@ -94,29 +97,51 @@ def check_together(served: ServedModel, body: ChatRequest | CompletionRequest) -
     if isinstance(body, ChatRequest) and body.top_logprobs and not body.logprobs:
         raise ApiError(400, "top_logprobs needs logprobs", param="top_logprobs")
     if body.step_map and body.stop:
-        raise ApiError(400, "a step map is of a whole answer; leave out stop", param="step_map")
+        raise ApiError(400, "step_map needs the whole answer; leave out stop", param="step_map")
     if len(set(_lengths(body).values())) > 1:
         lengths = ", ".join(f"{name} {value}" for name, value in _lengths(body).items())
         raise ApiError(400, f"give one length, got {lengths}", param="length")
     if (choices := rows_of(body)) > served.limits.choices:
         message = f"{choices} choices; this server allows at most {served.limits.choices}"
         raise ApiError(400, message, param="n")
+    if body.infill and getattr(body, "suffix", None):
+        raise ApiError(
+            400, "infill fills the masks of the prompt; leave out suffix", param="suffix"
+        )
     if body.infill and _lengths(body):
         name = next(iter(_lengths(body)))
         message = f"infill fills the masks of the text, so it takes no {name}"
         raise ApiError(400, message, param=name)
 
 
+def _field(error: UnmaskError, body: ChatRequest | CompletionRequest) -> str | None:
+    """The field of a request that is over a limit; None for other errors."""
+    if not isinstance(error, OverLimit):
+        return None
+    return size_field(body) if error.part == "length" else _prompt_field(body)
+
+
+def size_field(body: ChatRequest | CompletionRequest) -> str:
+    """The field that sets how many tokens a request writes; infill has its masks in the prompt."""
+    return _prompt_field(body) if body.infill else next(iter(_lengths(body)), "length")
+
+
+def _prompt_field(body: ChatRequest | CompletionRequest) -> str:
+    return "messages" if isinstance(body, ChatRequest) else "prompt"
+
+
 def _lengths(body: ChatRequest | CompletionRequest) -> dict[str, int | str]:
     return {name: value for name in LENGTHS if (value := getattr(body, name, None)) is not None}
 
 
-def _options(served: ServedModel, body: ChatRequest | CompletionRequest) -> DecodingOptions:
+def _options(
+    served: ServedModel, body: ChatRequest | CompletionRequest, tools: ToolUse | None
+) -> DecodingOptions:
     """The request's options over the server's defaults."""
     changes = {name: getattr(body, name) for name in REQUEST_OPTIONS}
     changes["length"] = next(iter(_lengths(body).values()), None)
     changes["template_args"] = getattr(body, "chat_template_kwargs", None)
-    changes["language"] = language_of(body)
+    changes["language"] = language_of(body, tools)
     options = served.session.changed(changes)
     if options.length == "auto" and options.longest is None:
         options = replace(options, longest=served.limits.length)
@@ -142,13 +167,19 @@ def _prompts(served: ServedModel, body: ChatRequest | CompletionRequest) -> list
             message = f"{served.name} has no chat template; use /v1/completions"
             raise ApiError(400, message, param="messages")
         messages = tuple(message.plain() for message in body.messages)
-        served.limits.check_bytes(sum(_bytes(each["content"]) for each in messages), infill)
+        served.limits.check_bytes(sum(map(_message_bytes, messages)), infill)
         control = served.session.control_tokens
         return [Prompt(messages=messages, infill=infill, control=control)]
     texts = [body.prompt] if isinstance(body.prompt, str) else body.prompt
+    suffix = body.suffix or ""
     for text in texts:
-        served.limits.check_bytes(_bytes(text), infill)
-    return [Prompt(text, infill=infill) for text in texts]
+        served.limits.check_bytes(_bytes(text) + _bytes(suffix), infill)
+    return [Prompt(text, infill=infill, suffix=suffix) for text in texts]
+
+
+def _message_bytes(message: dict[str, Any]) -> int:
+    calls = message.get("tool_calls")
+    return _bytes(message["content"]) + (_bytes(json.dumps(calls)) if calls else 0)
 
 
 def _bytes(text: str) -> int:

@@ -13,8 +13,10 @@ from pydantic import BaseModel, Field
 from unmask.models.tokenizer import Tokenizer
 from unmask.server.choices import Ending
 from unmask.server.logprobs import chat_logprobs, text_logprobs
+from unmask.server.schema import ToolCall
+from unmask.server.tools import ToolUse
 
-Reason = Literal["stop", "length"]
+Reason = Literal["stop", "length", "tool_calls"]
 
 
 class Usage(BaseModel):
@@ -46,8 +48,9 @@ class ChoiceCost(BaseModel):
 
 class AssistantMessage(BaseModel):
     role: Literal["assistant"] = "assistant"
-    content: str
+    content: str | None
     refusal: None = None
+    tool_calls: list[ToolCall] | None = None
 
 
 class ChatChoice(BaseModel):
@@ -110,6 +113,7 @@ class Reply:
     settings: dict[str, Any]
     prompt_tokens: int
     tokenizer: Tokenizer
+    tools: ToolUse | None = None
     id: str = field(init=False)
     created: int = field(default_factory=lambda: int(time.time()))
 
@@ -171,10 +175,18 @@ class Reply:
 
     def _choice(self, index: int, ending: Ending) -> dict[str, Any]:
         content: dict[str, Any] = {"text": ending.text}
+        reason = ending.reason
         if self.chat:
-            content = {"message": {"role": "assistant", "content": ending.text, "refusal": None}}
-        rest = {"finish_reason": ending.reason, "logprobs": self._logprobs(ending)}
+            content = {"message": self.message(ending)}
+            reason = "tool_calls" if "tool_calls" in content["message"] else reason
+        rest = {"finish_reason": reason, "logprobs": self._logprobs(ending)}
         return {"index": index, **content, **rest, "unmask": ending.record()}
+
+    def message(self, ending: Ending) -> dict[str, Any]:
+        """The assistant's message; calls of tools are read from the text."""
+        if self.tools is not None:
+            return self.tools.message(ending.text)
+        return {"role": "assistant", "content": ending.text, "refusal": None}
 
     def _logprobs(self, ending: Ending) -> dict[str, Any] | None:
         """The log-probabilities of a choice, if they were asked for; in a stream at its end."""

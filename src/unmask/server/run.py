@@ -17,6 +17,7 @@ from starlette.types import ASGIApp
 
 from unmask.errors import RequestError
 from unmask.server.connections import MOST_HEADER, LimitedConnection
+from unmask.server.engine import LOG
 from unmask.server.loop_share import LoopShare
 from unmask.server.service import Service
 
@@ -69,12 +70,19 @@ class Server(uvicorn.Server):
     async def on_tick(self, counter: int) -> bool:
         """Called ten times a second; True ends the server."""
         if self._signals and not self.service.engine.closing:
+            LOG.info(self._closing_line())
             self.service.close(self.grace - min(LAST_SHARE * self.grace, MOST_LAST))
         if self._signals > 1:
             self.service.close(0.0)
         if self.service.closed():
             self.should_exit = True
         return await super().on_tick(counter)
+
+    def _closing_line(self) -> str:
+        rows = self.service.engine.rows + self.service.engine.waiting
+        if not rows:
+            return "closing"
+        return f"closing; rows to finish within {self.grace:g} s: {rows}; a second signal ends them"
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Send what is left, within half of the remaining time."""

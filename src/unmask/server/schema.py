@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from unmask.decoding.options import MOST, OPTIONS, Eos
 
@@ -14,9 +15,9 @@ Count = Annotated[int, Field(ge=1, le=MOST)]
 Zero = Annotated[float, Field(ge=0, le=0)]
 
 UNSUPPORTED = (
-    "logit_bias", "frequency_penalty", "presence_penalty", "tools",
-    "tool_choice", "functions", "function_call", "modalities", "audio",
-    "prediction", "best_of", "echo", "suffix", "web_search_options",
+    "logit_bias", "frequency_penalty", "presence_penalty", "functions",
+    "function_call", "modalities", "audio", "prediction", "best_of",
+    "echo", "web_search_options",
 )  # fmt: skip
 
 
@@ -51,6 +52,56 @@ Expression = Annotated[str, Field(min_length=1, max_length=4096)]
 Choices = Annotated[
     list[Annotated[str, Field(min_length=1, max_length=4096)]], Field(min_length=1, max_length=256)
 ]
+
+
+class StructuredOutputs(StrictModel):
+    """vLLM's field of this name, as far as a language keeps it."""
+
+    json_: dict[str, Any] | None = Field(None, alias="json")
+    regex: Expression | None = None
+    choice: Choices | None = None
+    json_object: bool | None = None
+
+
+class FunctionSpec(StrictModel):
+    name: Annotated[str, Field(pattern=r"^[a-zA-Z0-9_.-]{1,64}$")]
+    description: str | None = Field(None, max_length=2**16)
+    parameters: dict[str, Any] | None = None
+    strict: bool | None = None
+
+
+class Tool(StrictModel):
+    type: Literal["function"]
+    function: FunctionSpec
+
+
+class FunctionName(StrictModel):
+    name: str = Field(max_length=64)
+
+
+class NamedTool(StrictModel):
+    type: Literal["function"]
+    function: FunctionName
+
+
+class CalledFunction(StrictModel):
+    name: str = Field(max_length=64)
+    arguments: Text
+
+
+class ToolCall(StrictModel):
+    id: str = Field(max_length=256)
+    type: Literal["function"]
+    function: CalledFunction
+
+    def plain(self) -> dict[str, Any]:
+        """The call as chat templates read it, its arguments as JSON values."""
+        try:
+            arguments = json.loads(self.function.arguments or "{}")
+        except (ValueError, RecursionError):
+            arguments = self.function.arguments
+        function = {"name": self.function.name, "arguments": arguments}
+        return {"id": self.id, "type": self.type, "function": function}
 
 
 class StreamOptions(StrictModel):
@@ -102,6 +153,9 @@ class CommonFields(StrictModel):
     guided_regex: Expression | None = Field(None, description="same as `regex`")
     guided_choice: Choices | None = Field(None, description="same as `choice`")
     guided_json: dict[str, Any] | None = Field(None, description="the answer fits this JSON Schema")
+    structured_outputs: StructuredOutputs | None = Field(
+        None, description="one of json, regex, choice and json_object"
+    )
     step_map: bool | None = Field(None, description="the forward pass that fixed each token")
     trace: bool | None = Field(None, description="record every step for GET /v1/traces/{id}")
 
@@ -132,21 +186,33 @@ class TextPart(StrictModel):
 class ChatMessage(StrictModel):
     """One message of a chat; OpenAI's other fields of a message must be empty."""
 
-    role: Literal["system", "developer", "user", "assistant"]
-    content: Text | Annotated[list[TextPart], Field(min_length=1, max_length=64)]
+    role: Literal["system", "developer", "user", "assistant", "tool"]
+    content: Text | Annotated[list[TextPart], Field(min_length=1, max_length=64)] | None = None
     name: str | None = Field(None, max_length=256)
     refusal: None = None
     audio: None = None
     function_call: None = None
     annotations: Annotated[list[Any], Field(max_length=0)] | None = None
-    tool_calls: Annotated[list[Any], Field(max_length=0)] | None = None
+    tool_calls: Annotated[list[ToolCall], Field(max_length=128)] | None = None
+    tool_call_id: str | None = Field(None, max_length=256)
 
-    def plain(self) -> dict[str, str]:
+    @model_validator(mode="after")
+    def _has_content(self) -> ChatMessage:
+        if self.content is None and not self.tool_calls:
+            raise ValueError("a message needs content")
+        return self
+
+    def plain(self) -> dict[str, Any]:
         """The message as chat templates read it."""
+        parts = self.content if isinstance(self.content, list) else []
+        content = "".join(part.text for part in parts) if parts else self.content or ""
         role = "system" if self.role == "developer" else self.role
-        if isinstance(self.content, str):
-            return {"role": role, "content": self.content}
-        return {"role": role, "content": "".join(part.text for part in self.content)}
+        message: dict[str, Any] = {"role": role, "content": content}
+        if self.tool_calls:
+            message["tool_calls"] = [call.plain() for call in self.tool_calls]
+        if self.tool_call_id is not None:
+            message["tool_call_id"] = self.tool_call_id
+        return message
 
 
 class ChatRequest(CommonFields):
@@ -162,8 +228,12 @@ class ChatRequest(CommonFields):
 
     logprobs: bool | None = Field(None, description="log-probabilities of tokens at their commit")
     top_logprobs: int | None = Field(None, ge=0, le=20, description="alternatives for each token")
-    tools: Annotated[list[Any], Field(max_length=0)] | None = None
-    tool_choice: Literal["none", "auto"] | None = None
+    tools: Annotated[list[Tool], Field(max_length=128)] | None = Field(
+        None, description="functions that the answer may call"
+    )
+    tool_choice: Literal["none", "auto", "required"] | NamedTool | None = Field(
+        None, description="whether the answer calls a function, and which"
+    )
     functions: Annotated[list[Any], Field(max_length=0)] | None = None
     function_call: Literal["none", "auto"] | None = None
     modalities: Annotated[list[Literal["text"]], Field(min_length=1, max_length=1)] | None = None
@@ -182,4 +252,4 @@ class CompletionRequest(CommonFields):
     )
     best_of: Literal[1] | None = None
     echo: Literal[False] | None = None
-    suffix: None = None
+    suffix: Text | None = Field(None, description="the text behind the answer, which fills between")

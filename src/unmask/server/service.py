@@ -13,9 +13,18 @@ from unmask.server.choices import Choice, choices_of
 from unmask.server.engine import Closing, Engine, Full
 from unmask.server.errors import ApiError
 from unmask.server.fairness import Account
+from unmask.server.languages import language_of
 from unmask.server.metrics import Metrics
-from unmask.server.prepare import PreparedRequest, ServedModel, check_together, prepare, rows_of
+from unmask.server.prepare import (
+    PreparedRequest,
+    ServedModel,
+    check_together,
+    prepare,
+    rows_of,
+    size_field,
+)
 from unmask.server.schema import ChatRequest, CompletionRequest
+from unmask.server.tools import ToolUse
 from unmask.server.traces import BeginTrace, TraceElsewhere, TraceStore, nowhere
 
 
@@ -37,7 +46,8 @@ class Service:
         self.metrics = Metrics(self.engine, self.traces)
         self.created = int(time.time())
         self._prepare = ThreadPoolExecutor(1, "unmask-prepare")  # tokenizing blocks a thread
-        self._preparing = 0  # rows; they count against the queue
+        self._build = ThreadPoolExecutor(1, "unmask-build")  # a language may take seconds
+        self._preparing = self._building = 0  # rows; they count against the queue
         self._deadline: float | None = None
         self._stopped = Event()
         self._watch = Thread(target=self._watch_steps, name="unmask-watch", daemon=True)
@@ -50,7 +60,8 @@ class Service:
     def stop(self, seconds: float = 5.0) -> bool:
         """Stop decoding; rows that are left get no outcome. False if a step goes on for longer."""
         self._stopped.set()
-        self._prepare.shutdown(wait=False, cancel_futures=True)
+        for lane in (self._prepare, self._build):
+            lane.shutdown(wait=False, cancel_futures=True)
         return self.engine.stop(seconds)
 
     # A step that does not end
@@ -107,11 +118,12 @@ class Service:
         self._check_open()
         check_together(self.served, body)
         if body.trace and self.begin_trace is None:
-            raise ApiError(400, "this server keeps no traces", param="trace")
+            raise ApiError(400, "this server keeps no traces; leave out trace", param="trace")
         prepared = await self._prepared(body)
         begin_trace = self.begin_trace if body.trace else None
         session, streamed = self.served.session, bool(body.stream)
-        account = Account(client, self.served.limits.cost, self.served.limits.decode_seconds)
+        limits = self.served.limits
+        account = Account(client, limits.cost, limits.decode_seconds, size_field(body))
         choices = choices_of(session, prepared, streamed, account, begin_trace, self.traces)
         try:
             self.engine.submit(choices)
@@ -124,16 +136,24 @@ class Service:
         return prepared, choices
 
     async def _prepared(self, body: ChatRequest | CompletionRequest) -> PreparedRequest:
-        """The rows of a request, if the queue has room for them and for all that come before."""
-        rows = rows_of(body)
+        """The rows of a request, if the queue has room for them and for all that come before.
+
+        Requests with a language have a lane of their own and half of the room, since a client's
+        language may take seconds to build.
+        """
+        rows, slow = rows_of(body), language_of(body, ToolUse.of(body)) is not None
         if self._preparing + rows > self.engine.room:
             raise self._full()
+        if slow and self._building and self._building + rows > self.engine.room // 2:
+            raise self._full()
         self._preparing += rows
+        self._building += rows * slow
         try:
-            loop = asyncio.get_running_loop()
-            return await loop.run_in_executor(self._prepare, prepare, self.served, body)
+            loop, lane = asyncio.get_running_loop(), self._build if slow else self._prepare
+            return await loop.run_in_executor(lane, prepare, self.served, body)
         finally:
             self._preparing -= rows
+            self._building -= rows * slow
 
     def _check_open(self) -> None:
         if self.engine.dead:

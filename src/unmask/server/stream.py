@@ -49,6 +49,31 @@ class TextDeltas:
             self._sent = text
 
 
+class ToolDeltas:
+    """The message of a choice that may call tools, whole: calls are read from a whole text."""
+
+    def __init__(self, choice: Choice, reply: Reply) -> None:
+        self.choice, self.reply = choice, reply
+
+    def of_canvas(self, canvas: RowCanvas) -> Iterator[dict[str, Any]]:
+        yield from ()
+
+    def of_ending(self, ending: Ending) -> Iterator[dict[str, Any]]:
+        message = self.reply.message(ending)
+        calls = [
+            {"index": place, **call} for place, call in enumerate(message.get("tool_calls", ()))
+        ]
+        if message["content"]:
+            yield self.reply.chunk(self.choice.index, message["content"])
+        if calls:
+            chunk = self.reply.chunk(self.choice.index, None)
+            chunk["choices"][0]["delta"] = {"tool_calls": calls}
+            yield chunk
+        last = self.reply.chunk(self.choice.index, None, ending)
+        last["choices"][0]["finish_reason"] = "tool_calls" if calls else ending.reason
+        yield last
+
+
 class CanvasChunks:
     """A chunk with the canvas of one choice after each step; each replaces the one before."""
 
@@ -81,7 +106,8 @@ async def events(
     first_text: Callable[[], None],
 ) -> AsyncIterator[bytes]:
     """All events of a streamed response; calls `first_text` before the first text."""
-    form = CanvasChunks if diffusing else TextDeltas
+    text_form = TextDeltas if reply.tools is None else ToolDeltas
+    form = CanvasChunks if diffusing else text_form
     forms = [form(choice, reply) for choice in choices]
     endings: dict[int, Ending] = {}
     rest, started = {"usage": None} if usage else {}, False

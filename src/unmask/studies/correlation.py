@@ -64,7 +64,7 @@ def correlations(canvases: Sequence[RankedCanvas]) -> Correlations:
 
 def spearman(first: Array, second: Array) -> float:
     """Pearson's correlation of the ranks; 0 if one of them has a single value."""
-    a, b = (ranks(each) - ranks(each).mean() for each in (first, second))
+    a, b = (ranks(each) - (len(each) - 1) / 2 for each in (first, second))
     scale = float(np.sqrt((a @ a) * (b @ b)))
     return float(a @ b) / scale if scale else 0.0
 

@@ -14,8 +14,8 @@ def record(result: DependenceResult) -> dict[str, Any]:
     groups = {}
     for group, each in result.groups.items():
         rows: dict[str, Any] = {"positions": each.positions}
-        for name, found in zip(each._fields[1:], each[1:], strict=True):
-            rows[name] = {kind: part._asdict() for kind, part in found._asdict().items()}
+        for name, correlation in zip(each._fields[1:], each[1:], strict=True):
+            rows[name] = {kind: part._asdict() for kind, part in correlation._asdict().items()}
         groups[group] = rows
     return {**vars(result), "groups": groups}
 
@@ -30,8 +30,8 @@ def lines(result: DependenceResult) -> Iterator[str]:
         yield f"\n{group} ({each.positions})"
         yield f"{'':22}{'within a canvas':<24}over all canvases"
         for name, words in _WORDS.items():
-            found: Correlation = getattr(each, name)
-            yield f"{words:<22}{_shown(found.within):<24}{_shown(found.pooled)}"
+            correlation: Correlation = getattr(each, name)
+            yield f"{words:<22}{_shown(correlation.within):<24}{_shown(correlation.pooled)}"
     yield SUMMARY
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from unmask.decoding.request import Request
-from unmask.embedded import NAME
+from unmask.embedded import NAME, PROMPTS
 from unmask.models.denoiser import ModelSpec
 from unmask.models.tokenizer import Tokenizer
 from unmask.rules.registry import notation
@@ -47,4 +47,5 @@ def _what_it_does(spec: ModelSpec) -> str:
     """What to ask the embedded model, whose world is small."""
     if spec.name != NAME:
         return ""
-    return '. It does small sums, lists and functions, such as "Sort: owl, hen, fox."'
+    prompts = " or ".join(f'"{prompt}"' for prompt in PROMPTS)
+    return f". It does small sums, lists and functions; try {prompts}"

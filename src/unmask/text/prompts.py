@@ -31,6 +31,7 @@ class Prompt:
     infill: bool = False
     seed: int = 0
     control: bool = False
+    suffix: str = ""  # the text behind the answer to a text without masks
 
     def __post_init__(self) -> None:
         turns = [turn for turn in self.messages if turn.get("role") != "system"] or self.messages
@@ -43,7 +44,7 @@ class Prompt:
     ) -> RenderedPrompt:
         """The text that the model sees; a chat goes through the chat template."""
         if not self.messages:
-            return RenderedPrompt(self.text, self.infill, self.seed)
+            return RenderedPrompt(self.text, self.infill, self.seed, suffix=self.suffix)
         quotes = Quotes()
         messages = self.messages if self.control else quotes.hide(tokenizer, self.messages)
         if not self.control:
@@ -62,6 +63,7 @@ class RenderedPrompt:
     seed: int
     quotes: Quotes = field(default_factory=Quotes)
     unread: tuple[str, ...] = ()  # arguments that the chat template does not use
+    suffix: str = ""
 
     @property
     def text(self) -> str:
@@ -73,11 +75,12 @@ class RenderedPrompt:
             canvas = encode_masks(tokenizer, self.marked, spec.mask_id, self.quotes)
             return infill_request(spec, canvas, resolved.settings, self.seed)
         ids = _encode(tokenizer, self.marked, self.quotes)
-        return prompt_request(spec, ids, resolved.length, resolved.settings, self.seed)
+        after = _encode(tokenizer, self.suffix, Quotes())
+        return prompt_request(spec, ids, resolved.length, resolved.settings, self.seed, after)
 
     def unknown_words(self, tokenizer: Tokenizer) -> list[str]:
         """Words that the model's vocabulary does not have."""
-        parts = _PLACEHOLDER.split(self.marked)[::2] if self.infill else [self.marked]
+        parts = _PLACEHOLDER.split(self.marked)[::2] if self.infill else [self.marked, self.suffix]
         texts = [self.quotes.restore(part) for part in parts]
         return list(dict.fromkeys(word for text in texts for word in tokenizer.unknown(text)))
 

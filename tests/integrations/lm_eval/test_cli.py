@@ -1,9 +1,10 @@
 """The real lm_eval command line on local files."""
 
 import json
+import multiprocessing
 import os
-import subprocess
 import sys
+from contextlib import closing
 
 import pytest
 
@@ -11,11 +12,12 @@ from tests.integrations.lm_eval.harness_tasks import read_output, write_choices,
 from unmask.cli import main
 from unmask.lab.sweep.store import Store
 from unmask.rules.spelling import for_file
+from unmask.server.run import listen
 
 pytest.importorskip("lm_eval")
 pytestmark = pytest.mark.filterwarnings("default")  # of the harness and what it imports
 RULE = "confidence | swd(5) | eb(0.1)"
-COUNT = 40
+COUNT = 16
 
 
 @pytest.fixture(autouse=True)
@@ -24,23 +26,34 @@ def no_look_at_the_machine(monkeypatch):
     monkeypatch.setattr("lm_eval.evaluator.add_env_info", lambda results: None)
 
 
-def launched(tmp_path, *words, output="out"):
-    """Run `unmask lm-eval` in a new process."""
-    options = ["--include_path", tmp_path, "--output_path", tmp_path / output, "--log_samples"]
-    done = subprocess.run(
-        [sys.executable, *map(str, [*words, *options])],
-        env={
-            **os.environ,
-            "OMP_NUM_THREADS": "1",
-            "HF_HUB_OFFLINE": "1",
-            "HF_HOME": str(tmp_path / "hf"),
-        },
-        capture_output=True,
-        text=True,
-        timeout=240,
-    )
-    assert done.returncode == 0, done.stderr
-    return done
+def launched(tmp_path, *words, count):
+    """Run `unmask lm-eval` in several processes, as `torchrun` starts them; forks of this one."""
+    with closing(listen("127.0.0.1", 0)) as bound:
+        port = str(bound.getsockname()[1])
+    about = {"WORLD_SIZE": count, "LOCAL_WORLD_SIZE": count, "MASTER_ADDR": "127.0.0.1",
+             "MASTER_PORT": port, "TOKENIZERS_PARALLELISM": "false"}  # fmt: skip
+    fork = multiprocessing.get_context("fork")
+    processes = []
+    for rank in range(count):
+        environment = {**about, "RANK": rank, "LOCAL_RANK": rank}
+        arguments = (environment, ["lm-eval", *map(str, words)], tmp_path / f"told-{rank}")
+        processes.append(fork.Process(target=run_one, args=arguments))
+        processes[-1].start()
+    for rank, process in enumerate(processes):
+        process.join(240)
+        process.kill()
+        assert process.exitcode == 0, (tmp_path / f"told-{rank}").read_text()
+
+
+def run_one(environment, words, told):
+    """One of several processes."""
+    os.environ |= {name: str(value) for name, value in environment.items()}
+    with told.open("w") as file:
+        os.dup2(file.fileno(), 1)
+        os.dup2(file.fileno(), 2)
+    code = main(words)
+    sys.stderr.flush()
+    os._exit(code)
 
 
 def lm_eval(tmp_path, model, output, *words):
@@ -51,12 +64,11 @@ def lm_eval(tmp_path, model, output, *words):
     return read_output(tmp_path / output, "local_words")
 
 
-def test_a_local_task_scores_as_unmask_eval_does_item_by_item(tmp_path):
+def test_a_local_task_scores_as_unmask_eval_does_item_by_item(tmp_path, capsys):
     write_words(tmp_path, COUNT)
     model = f"pretrained=embedded,rule={RULE},block=16"
-    words = ["-m", "unmask", "lm-eval", "--tasks", "local_words", "--model_args", model]
-    done = launched(tmp_path, *words, "--apply_chat_template")
-    results, samples = read_output(tmp_path / "out", "local_words")
+    results, samples = lm_eval(tmp_path, model, "out")
+    out = capsys.readouterr().out
 
     store = tmp_path / "lab.sqlite"
     asked = ["eval", "--task", "words", "--rule", RULE, "--limit", COUNT, "--store", store]
@@ -78,8 +90,8 @@ def test_a_local_task_scores_as_unmask_eval_does_item_by_item(tmp_path):
     assert scores["exact_match,strict-match"] == pytest.approx(right / COUNT)
     assert scores["nfe,none"] == pytest.approx(nfe / COUNT)
     assert results["config"]["unmask"]["rule"] == for_file(RULE)
-    assert "|local_words|" in done.stdout
-    assert "|nfe " in done.stdout
+    assert "|local_words|" in out
+    assert "|nfe " in out
 
 
 def test_a_sweep_on_one_cache_serves_every_setting_with_its_own_texts(tmp_path, monkeypatch):
@@ -104,9 +116,8 @@ def test_a_sweep_on_one_cache_serves_every_setting_with_its_own_texts(tmp_path, 
 
 def test_two_processes_share_the_documents_and_give_what_one_gives(tmp_path):
     write_words(tmp_path, 5)
-    words = ["unmask", "lm-eval", "--tasks", "local_words", "--apply_chat_template"]
-    run = ["-m", "torch.distributed.run", "--nproc_per_node=2", "--master_addr=127.0.0.1", "-m"]
-    launched(tmp_path, *run, *words, output="two")
+    words = ["--tasks", "local_words", "--apply_chat_template", "--include_path", tmp_path]
+    launched(tmp_path, *words, "--output_path", tmp_path / "two", "--log_samples", count=2)
     results, samples = read_output(tmp_path / "two", "local_words")
     alone, expected = lm_eval(tmp_path, "pretrained=embedded", "one")
     by_number = sorted(samples, key=lambda sample: sample["doc_id"])
@@ -234,15 +245,12 @@ def test_the_help_is_ours_and_lm_evals_is_a_word_away(capsys):
         assert shown in capsys.readouterr().out
 
 
-def test_without_the_extra_one_line_names_it():
-    program = "import sys; sys.modules['lm_eval'] = None; from unmask.cli import main; sys.exit("
-    done = subprocess.run(
-        [sys.executable, "-c", f"{program}main(['lm-eval', '--tasks', 'gsm8k']))"],
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 2
-    assert done.stderr == (
+def test_without_the_extra_one_line_names_it(monkeypatch, capsys):
+    for name in [name for name in sys.modules if name.startswith("unmask.integrations.lm_eval")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "lm_eval", None)
+    assert main(["lm-eval", "--tasks", "gsm8k"]) == 2
+    assert capsys.readouterr().err == (
         "unmask lm-eval: the harness needs lm_eval, which is not installed; "
         "pip install 'unmask[lm-eval]'\n"
     )

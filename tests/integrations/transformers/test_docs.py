@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
+import runpy
 import shlex
-import subprocess
-import sys
 
 import pytest
 
@@ -14,6 +13,7 @@ from unmask.cli import main
 
 pytest.importorskip("transformers")
 pytest.importorskip("diffusers")
+pytestmark = pytest.mark.filterwarnings("default")  # of the hosts
 PAGE = (ROOT / "docs" / "transformers.md").read_text()
 QUESTION = "Ann has 12 pens. She buys 3, then loses 5. How many now?"
 ANSWER = "12 + 3 = 15. 15 - 5 = 10. #### 10"
@@ -34,14 +34,11 @@ def test_the_page_of_transformers_runs_from_top_to_bottom(
     assert program == "unmask"
     assert main(arguments) == 0
     assert capsys.readouterr().out == shown
-    code = "\n".join(blocks("py"))
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=own_modules, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[0] == ANSWER
+    exec(compile("\n".join(blocks("py")), "docs/transformers.md", "exec"), {})
+    out = capsys.readouterr().out
+    assert out.splitlines()[0] == ANSWER
     assert f"```\n{ANSWER}\n```" in PAGE
-    assert "torch.Size([1, 34]) tensor([10]) tensor([10]) tensor([1.4000])" in done.stdout
+    assert "torch.Size([1, 34]) tensor([10]) tensor([10]) tensor([1.4000])" in out
 
 
 @pytest.mark.parametrize(
@@ -55,14 +52,9 @@ def test_the_page_of_transformers_runs_from_top_to_bottom(
     ],
     ids=lambda part: part[0] if isinstance(part, list) else "",
 )
-def test_the_examples_run(arguments, expected, own_modules):
+def test_the_examples_run(arguments, expected, capsys, monkeypatch, own_modules):
     script, *more = arguments
-    done = subprocess.run(
-        [sys.executable, f"examples/{script}", *more],
-        env=own_modules,
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
-    assert re.search(expected, done.stdout), done.stdout
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr("sys.argv", [script, *more])
+    runpy.run_path(str(ROOT / "examples" / script), run_name="__main__")
+    assert re.search(expected, capsys.readouterr().out)

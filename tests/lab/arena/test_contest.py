@@ -83,8 +83,10 @@ def test_the_opening_says_who_is_on_every_front_and_who_on_none():
     arena = Arena((field(), field(eos="last")))
     text = "\n".join(opening(arena))
     assert text.startswith("3 rules in 6 settings, each in 2 fields")
-    assert "In every field on the front: swd. In no field: eb, top." in text
-    assert "with a star, of 2 fields: swd in 2." in text
+    assert "On the front in every field: swd. On the front in no field: eb, top." in text
+    assert "Of 2 fields, better than the best rule without memory" in text
+    assert "with a star: swd in 2." in text
+    assert text.endswith("with a star: top in 2.")
 
 
 def test_the_front_of_a_task_spans_its_fields():
@@ -111,6 +113,6 @@ def test_swd_and_an_eos_policy_are_weighed_against_rules_without_them():
     })  # fmt: skip
     levers = Levers.of(Arena((kept, last)))
     policy, swd = levers.sentences()
-    assert policy.startswith("EOS last: +65.0 points, mean of 1 field; better with a star in words")
-    assert swd.startswith("SWD: -22.5 points, mean of 2 fields; better with a star in words, full")
+    assert policy.startswith("EOS last: +65.0 points, mean of 1 field (words +65.0); better with a")
+    assert swd.startswith("SWD: -22.5 points, mean of 2 fields (words -22.5); better with a star")
     assert ", and worse with a star in words, full window, EOS last (-100.0)." in swd

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
 from itertools import combinations
 
 import pytest
 
+from tests import forked
 from unmask.errors import RequestError, UnmaskError
 from unmask.lab.figures.plots import GREYS, PlotCurve, PlotPoint, accuracy_against_forwards
 from unmask.trace.drawing import COLOURS
@@ -162,7 +162,7 @@ def test_pyplot_is_never_imported_and_matplotlib_only_when_drawing(tmp_path):
         f"accuracy_against_forwards([curve], 'a', Path({str(tmp_path / 'a.svg')!r}))\n"
         "assert 'matplotlib.pyplot' not in sys.modules"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    done = forked.run("-c", code)
     assert done.returncode == 0, done.stderr
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import signal
 import subprocess
 import sys
 import time
@@ -23,19 +22,14 @@ def command_of(name):
     return command[1:]
 
 
-def _heed_interrupts():
-    """A shell that runs the tests in the background makes all that they start ignore SIGINT."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
 def start(*arguments, **environment):
+    """A new interpreter: Ray's threads and a fork do not go together."""
     return subprocess.Popen(
         [sys.executable, "-m", "unmask", *map(str, arguments)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
-        preexec_fn=_heed_interrupts,
         env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
     )
 

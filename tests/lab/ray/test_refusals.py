@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from contextlib import closing
 
@@ -66,15 +65,10 @@ def test_an_address_where_nobody_listens_is_told_of_at_once(tmp_path):
     assert told.count("\n") == 1
 
 
-@pytest.mark.long
-def test_without_the_extra_it_says_what_to_install(tmp_path):
-    code = (
-        "import sys; sys.modules['ray'] = None\n"
-        "from unmask.cli import main; sys.exit(main(['eval', '--task', 'words', '--limit', '1', "
-        f"'--store', {str(tmp_path / 'store.sqlite')!r}, '--ray']))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (
-        2,
-        "unmask eval: a cluster needs ray, which is not installed; pip install 'unmask[ray]'\n",
+def test_without_the_extra_it_says_what_to_install(tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    store = str(tmp_path / "store.sqlite")
+    assert main(["eval", "--task", "words", "--limit", "1", "--store", store, "--ray"]) == 2
+    assert capsys.readouterr().err == (
+        "unmask eval: a cluster needs ray, which is not installed; pip install 'unmask[ray]'\n"
     )

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import pickle
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -13,8 +15,16 @@ from unmask.lab.grading import Tools
 from unmask.lab.summary import Summary
 from unmask.lab.sweep import run as running
 from unmask.lab.sweep.grid import sweep_of
-from unmask.lab.sweep.plan import plan
-from unmask.lab.sweep.run import LastModel, RunOptions, _groups, check_graders, grade, run
+from unmask.lab.sweep.plan import plan, planned, wanted_of
+from unmask.lab.sweep.run import (
+    LastModel,
+    RunOptions,
+    _groups,
+    _share,
+    check_graders,
+    grade,
+    run,
+)
 from unmask.lab.sweep.store import Store
 
 TABLE = {
@@ -114,22 +124,33 @@ def test_the_batch_size_changes_nothing_but_the_time(file, tmp_path, batch_size)
     assert contents(other) == contents(file)
 
 
-@pytest.mark.long
-def test_two_workers_give_what_one_gives(file, tmp_path):
+def test_two_workers_give_what_one_gives(file, tmp_path, forked_workers):
     other = tmp_path / "store.sqlite"
     left, counter = swept(other, works(), devices=("cpu", "cpu"))
     assert (left, counter.finished) == (0, 10)
     assert contents(other) == contents(file)
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("workers", [1, 2])
-def test_a_memo_changes_nothing_but_the_time(file, tmp_path, monkeypatch, workers):
+def test_a_memo_changes_nothing_but_the_time(file, tmp_path, monkeypatch):
     monkeypatch.setattr(running, "AT_ONCE", 6)  # two trials: three examples at a time
     other = tmp_path / "store.sqlite"
-    left, counter = swept(other, works(), devices=("cpu",) * workers, memo=True)
+    left, counter = swept(other, works(), memo=True)
     assert (left, counter.finished) == (0, 10)
     assert contents(other) == contents(file)
+
+
+@pytest.mark.parametrize("kinds", [1, 2])
+def test_workers_with_a_memo_share_all_examples_and_none_twice(kinds):
+    tasks = ["words", "code"][:kinds]
+    some = [work for task in tasks for work in works(task=task)]
+    options = RunOptions(Path("none.sqlite"), ("cpu", "cpu"), memo=True)
+    shares = [
+        [(work.trial.key, name) for work in _share(some, options, number) for name in work.by_name]
+        for number in range(2)
+    ]
+    assert all(shares)
+    every = [(work.trial.key, name) for work in some for name in work.by_name]
+    assert sorted(shares[0] + shares[1]) == sorted(every)
 
 
 def test_trials_that_share_a_memo_share_the_model_and_the_task(tmp_path):
@@ -147,12 +168,10 @@ def test_rules_with_shadow_positions_run_beside_a_memo(tmp_path):
     assert contents(tmp_path / "memo.sqlite") == contents(tmp_path / "plain.sqlite")
 
 
-@pytest.mark.long
-def test_workers_decode_no_example_that_was_not_asked_for(tmp_path):
+def test_workers_plan_no_example_that_was_not_asked_for():
     some = [work.only(["words/1", "words/3"]) for work in works(limit=None)]
-    _, counter = swept(tmp_path / "store.sqlite", some, devices=("cpu", "cpu"))
-    assert counter.finished == 4
-    assert {name for _, name in contents(tmp_path / "store.sqlite")} == {"words/1", "words/3"}
+    for work in planned(pickle.loads(pickle.dumps(wanted_of(some))), None):
+        assert list(work.by_name) == ["words/1", "words/3"]
 
 
 def test_grading_again_needs_no_model(file, tmp_path, monkeypatch):
@@ -208,8 +227,7 @@ def test_the_wording_of_the_prompts_is_kept_with_every_trial(file):
     assert task["preset"]["version"] == 1
 
 
-@pytest.mark.long
-def test_a_worker_that_dies_is_told_of(tmp_path, monkeypatch):
+def test_a_worker_that_dies_is_told_of(tmp_path, monkeypatch, forked_workers):
     monkeypatch.setattr(running, "_worker", _die)
     with pytest.raises(UnmaskError, match=r"2 of 2 workers ended early \(exit code 7\)"):
         swept(tmp_path / "store.sqlite", works(), devices=("cpu", "cpu"))

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 import time
 
+from tests.forked import Fork
 from tests.lab.sweep.test_run import contents
 from unmask.cli import main
 
@@ -36,13 +35,7 @@ def finished(file):
 
 def kill_after(file, count):
     """Start the sweep in a process of its own and kill it once it has stored so many examples."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "unmask", *sweep(file)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        start_new_session=True,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},  # the other cores run other tests
-    )
+    process = Fork("-m", "unmask", *sweep(file))
     end = time.monotonic() + 300
     while finished(file) < count and process.poll() is None and time.monotonic() < end:
         time.sleep(0.05)

@@ -16,7 +16,7 @@ from unmask.errors import LabError
 from unmask.lab.sweep import store as module
 from unmask.lab.sweep.store import Store
 
-spawn = multiprocessing.get_context("spawn")
+fork = multiprocessing.get_context("fork")  # children use SQLite alone, and need not import torch
 
 
 @pytest.fixture
@@ -132,8 +132,8 @@ def claim_and_wait(file, ready):
 
 @pytest.mark.long
 def test_what_a_killed_worker_held_is_free_again(file):
-    ready = spawn.Event()
-    child = spawn.Process(target=claim_and_wait, args=(file, ready))
+    ready = fork.Event()
+    child = fork.Process(target=claim_and_wait, args=(file, ready))
     child.start()
     assert ready.wait(60)
     with worker(file) as store:
@@ -162,11 +162,10 @@ def claim_all(file, count, begin, claimed):
     begin.wait(60)  # nobody dies before all have claimed
 
 
-@pytest.mark.long
 def test_workers_at_once_never_claim_the_same_example(file):
     Store(file).close()
-    begin, claimed = spawn.Barrier(3), spawn.Queue()
-    children = [spawn.Process(target=claim_all, args=(file, 60, begin, claimed)) for _ in range(3)]
+    begin, claimed = fork.Barrier(3), fork.Queue()
+    children = [fork.Process(target=claim_all, args=(file, 60, begin, claimed)) for _ in range(3)]
     for child in children:
         child.start()
     taken = [example for _ in children for example in claimed.get(timeout=60)]

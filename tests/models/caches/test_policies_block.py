@@ -54,10 +54,10 @@ PAIRS = [  # every rule, every family
 @pytest.mark.parametrize(("family", "block", "rule"), PAIRS)
 def test_a_batch_of_unequal_prompts_is_decoded_as_without_a_cache(model_of, family, block, rule):
     model = model_of(family, block=block)
-    knobs = {"length": 10, "batch_size": 3}
+    knobs = {"length": 10, "batch_size": 2}
     same(
-        decode_many(Cached(model, "block"), PROMPTS, rule, **knobs),
-        decode_many(model, PROMPTS, rule, **knobs),
+        decode_many(Cached(model, "block"), PROMPTS[:4], rule, **knobs),
+        decode_many(model, PROMPTS[:4], rule, **knobs),
     )
 
 
@@ -65,13 +65,13 @@ def test_a_batch_of_unequal_prompts_is_decoded_as_without_a_cache(model_of, fami
 @pytest.mark.parametrize("eos", ["stop", "block", "fill", "last", "suppress"])
 def test_rows_that_end_early_do_not_disturb_the_others(model_of, rule, eos):
     plain = model_of("sdar")
-    free = decode_many(plain, PROMPTS, rule, length=14)
+    free = decode_many(plain, PROMPTS[:3], rule, length=10)
     frequent = Counter(token for result in free for token in result.answer.tolist())
     stop = frequent.most_common(1)[0][0]
     model = Pretrained(plain.module, replace(plain.spec, eos_id=stop, stop_ids=(stop,)))
-    knobs = {"length": 14, "batch_size": 2, "eos": eos}
-    actual = decode_many(model, PROMPTS, rule, **knobs)
-    same(decode_many(Cached(model, "block"), PROMPTS, rule, **knobs), actual)
+    knobs = {"length": 10, "batch_size": 2, "eos": eos}
+    actual = decode_many(model, PROMPTS[:3], rule, **knobs)
+    same(decode_many(Cached(model, "block"), PROMPTS[:3], rule, **knobs), actual)
     if eos in ("stop", "fill"):
         assert len({result.nfe for result in actual}) > 1
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import gzip
 import json
+from io import BytesIO
 
 import pytest
 
 from tests.helpers import rule_texts
 from tests.trace.runs import anything, traced
-from unmask.trace import Trace
+from unmask.trace import Trace, Tracer
 from unmask.trace.recording.codec import TraceError
 
 
@@ -26,7 +27,9 @@ def data():
 def test_the_settings_come_back_as_they_were():
     for text in rule_texts():
         model, request = anything(text, 1)
-        trace = Trace.of(traced(model, request)[0])
+        out = BytesIO()
+        Tracer(out, model.spec, request)
+        trace = Trace.of(out.getvalue())
         assert trace.settings == request.settings
         assert trace.spec == model.spec
         assert trace.canvas.tolist() == request.canvas.tolist(), text

@@ -7,11 +7,12 @@ import re
 import warnings
 from collections import Counter
 from dataclasses import replace
+from functools import cache
 
 import pytest
 import torch
 
-from tests.helpers import READINGS, part_texts, rule_texts
+from tests.helpers import READINGS, part_texts
 from tests.trace.runs import anything, traced
 from unmask.rules.select import best_first
 from unmask.text.terminal import Painter
@@ -28,7 +29,8 @@ from unmask.trace.story.why_step import cause
 RULES = [*part_texts(), *READINGS]
 
 
-def run(text, seed):
+@cache
+def run(text, seed=1):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model, request = anything(text, seed)
@@ -58,7 +60,7 @@ def forced(decision, step):
 
 @pytest.mark.parametrize("text", RULES)
 def test_the_head_line_is_what_the_run_did(text):
-    trace, steps = run(text, 1)
+    trace, steps = run(text)
     result = steps[-1].finished[0]
     for position in written(trace):
         head = tell_position(trace, position).head
@@ -81,7 +83,7 @@ def test_the_head_line_is_what_the_run_did(text):
 
 @pytest.mark.parametrize("text", RULES)
 def test_who_was_ahead_is_who_was_ahead(text):
-    trace, steps = run(text, 2)
+    trace, steps = run(text)
     for position in written(trace):
         for told in tell_position(trace, position).after:
             match = re.match(r"At step (\d+), it was (\d+)\w\w of (\d+) by score", told)
@@ -96,7 +98,7 @@ def test_who_was_ahead_is_who_was_ahead(text):
 
 @pytest.mark.parametrize("text", RULES)
 def test_whoever_is_said_to_have_gone_first_did(text):
-    trace, steps = run(text, 3)
+    trace, steps = run(text)
     for position in written(trace):
         told = [s for s in tell_position(trace, position).after if s.startswith("While it waited")]
         for other, number in re.findall(r"(\d+) '[^']*' \(step (\d+)\)", " ".join(told)):
@@ -107,9 +109,9 @@ def test_whoever_is_said_to_have_gone_first_did(text):
             assert position not in placed(step.decision.chosen, step)
 
 
-@pytest.mark.parametrize("text", [text for text in rule_texts() if "swd" in text])
+@pytest.mark.parametrize("text", [text for text in RULES if "swd" in text])
 def test_what_lam_0_would_have_done_is_what_it_does(text):
-    trace, steps = run(text, 4)
+    trace, steps = run(text)
     plain = without_swd(trace.rule)
     assert plain is not None
     there = [forced(plain(step.view), step) for step in steps]
@@ -134,7 +136,7 @@ def test_what_lam_0_would_have_done_is_what_it_does(text):
 
 @pytest.mark.parametrize("text", RULES)
 def test_every_written_position_has_a_reason_and_every_wait_too(text):
-    trace, _ = run(text, 5)
+    trace, _ = run(text)
     for position in written(trace):
         timeline = Timeline(trace, position)
         told = tell_position(trace, position).record["told"]
@@ -148,7 +150,7 @@ def test_every_written_position_has_a_reason_and_every_wait_too(text):
 
 @pytest.mark.parametrize("text", RULES)
 def test_everything_can_be_told_as_text_and_as_json(text):
-    trace, _ = run(text, 7)
+    trace, _ = run(text)
     numbers = range(1, len(trace.moments) + 1)
     tellings = [tell_run(trace), *(tell_step(trace, number) for number in numbers)]
     for position in written(trace):

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from statistics import fmean
 
-from unmask.lab.arena.contest import Arena, Contestant, Field, best_of, contestant_of
+from unmask.lab.arena.contest import Arena, Contestant, Field, best_of
 from unmask.lab.equal_cost import EqualCost, at_equal_cost
 from unmask.lab.report.wording import counted, points
 from unmask.lab.stats import LEVEL, holm, star_rule
@@ -22,7 +23,15 @@ class Lever:
     @property
     def mean(self) -> float:
         """The mean difference at equal forwards, in [-1, 1]."""
-        return sum(each.difference for each in self.costs.values()) / len(self.costs)
+        return fmean(cost.difference for cost in self.costs.values())
+
+    @property
+    def by_task(self) -> dict[str, float]:
+        """The mean difference in the fields of each task."""
+        differences: dict[str, list[float]] = {}
+        for title, cost in self.costs.items():
+            differences.setdefault(title.partition(",")[0], []).append(cost.difference)
+        return {task: fmean(some) for task, some in differences.items()}
 
 
 @dataclass(frozen=True)
@@ -35,8 +44,8 @@ class Levers:
     def of(cls, arena: Arena) -> Levers:
         """Compare the best rule with a choice and the best without it.
 
-        The rule without the choice has neither memory nor a gate. An EOS policy and a window are
-        tried with that same rule.
+        The rule without the choice has neither memory nor a gate; nor has the rule with another
+        EOS policy or window.
         """
         fields = arena.fields
         policies = list(dict.fromkeys(each.trial.eos for each in fields))
@@ -81,9 +90,10 @@ class Levers:
             if some
         ]
         name = lever.name[0].upper() + lever.name[1:]
+        tasks = ", ".join(f"{task} {points(mean)}" for task, mean in lever.by_task.items())
         return (
             f"{name}: {points(lever.mean)} points, mean of "
-            f"{counted(len(lever.costs), 'field')}; "
+            f"{counted(len(lever.costs), 'field')} ({tasks}); "
             f"{', and '.join(where) or 'no difference has a star'}."
         )
 
@@ -112,7 +122,7 @@ def _within(fields: Iterable[Field], names: list[str]) -> dict[str, EqualCost]:
 def _between(
     fields: Iterable[Field], name: str, without: object, chosen: object
 ) -> dict[str, EqualCost]:
-    """The plain rule of a field without the choice: that rule with it against itself."""
+    """The best plain rule with the choice against the best without it, in every other field."""
     kept = "block" if name == "eos" else "eos"
     by_place = {
         (each.trial.task, getattr(each.trial, kept), getattr(each.trial, name)): each
@@ -121,7 +131,6 @@ def _between(
     costs = {}
     for (task, same, value), field in by_place.items():
         if value == without and (task, same, chosen) in by_place:
-            rule = plain(field)
-            tried = contestant_of(by_place[task, same, chosen], rule.entry.name)
-            costs[field.title] = at_equal_cost(rule.curve, tried.curve)
+            tried = by_place[task, same, chosen]
+            costs[field.title] = at_equal_cost(plain(field).curve, plain(tried).curve)
     return costs

@@ -90,16 +90,16 @@ def summary(arena: Arena) -> list[Block]:
     levers = Levers.of(arena)
     pays = (
         Text(
-            "The best rule with a choice against the best without it, which has neither memory "
-            "nor a gate: points at equal forwards. The best is the rule that gains most on the "
-            "others of its kind, on the same examples. A window or an EOS policy is tried with the "
-            "rule that is best without it."
+            "Each line compares two rules at equal forwards, in points: the best rule with this "
+            "choice, and the best rule without it. The rule without it has no memory and no gate. "
+            "For a window or an EOS policy, the rule with it has none either. The best rule is the "
+            "one that gains most on the others of its kind, on the same examples."
         ),
         Items(tuple(levers.sentences())),
         Text(levers.stars),
     )
     blocks: list[Block] = [Text(text) for text in opening(arena)]
-    blocks.append(Section("When SWD, an EOS policy, a block or a gate", pays))
+    blocks.append(Section("What SWD, an EOS policy, blocks and a gate add", pays))
     blocks.append(Section("All fields", (_overall(arena),)))
     advices = tuple(Text(advice(fields)) for fields in arena.by_task().values())
     blocks.append(Section("The front of each task", (*advices, *_fronts(arena))))

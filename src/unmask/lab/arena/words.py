@@ -19,17 +19,16 @@ def opening(arena: Arena) -> list[str]:
         f"{counted(len(arena.entries), 'rule')} in {counted(settings, 'setting')}, each in "
         f"{counted(len(arena.fields), 'field')}: a task, a window and an EOS policy. Every field "
         f"has {counted(first.count, 'example')} of {first.trial.length} tokens, the same for all "
-        "rules. The field gives block, length and EOS policy, whatever a recipe has of its own."
+        "rules. Block, length and EOS policy are those of the field, not those of a recipe."
     )
     fields = len(arena.fields)
     never = [each.entry.name for each in arena.standings if each.fronts == fields]
     always = [each.entry.name for each in arena.standings if not each.fronts]
-    return [
-        ran,
-        f"In every field on the front: {listed(never) or 'no rule'}. "
-        f"In no field: {listed(always) or 'no rule'}.",
-        *_stars(arena.standings, fields),
-    ]
+    every = f"On the front in every field: {listed(never)}." if never else (
+        "No rule is on the front in every field."
+    )  # fmt: skip
+    none = f" On the front in no field: {listed(always)}." if always else ""
+    return [ran, every + none, *_stars(arena.standings, fields)]
 
 
 def star_words(arena: Arena) -> str:
@@ -40,15 +39,17 @@ def star_words(arena: Arena) -> str:
 def _stars(standings: Sequence[OverallStanding], fields: int) -> list[str]:
     """Who beats or loses to the best rule without memory, by more than chance."""
     lines = []
-    for title, better in (("Better", True), ("Worse", False)):
+    for word, better in (("better", True), ("worse", False)):
         named = [
             f"{each.entry.name} in {each.better if better else each.worse}"
             for each in standings
             if (each.better if better else each.worse)
         ]
+        what = f"{word} than the best rule without memory at equal forwards, with a star"
         lines.append(
-            f"{title} than the best rule without memory at equal forwards, with a star, of "
-            f"{fields} fields: {listed(named) or 'no rule'}."
+            f"Of {counted(fields, 'field')}, {what}: {listed(named)}."
+            if named
+            else f"No rule is {what}, in any of {counted(fields, 'field')}."
         )
     return lines
 

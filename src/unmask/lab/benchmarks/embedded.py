@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 
 from unmask.decoding.options import DecodingOptions
 from unmask.embedded.tasks import TASKS, Split
@@ -35,15 +36,16 @@ def embedded(
         name=name,
         about=f"{several}; {count * len(tasks)} problems of the {split} split",
         presets=PRESETS,
-        read=lambda _: _examples(tasks, count, split, seed),
+        read=lambda _: list(_examples(tuple(tasks), count, split, seed)),
         scorers={scorer.name: scorer},
         gold=lambda example: example.reference,
         wrong=lambda example: example.reference.rstrip(".")[:-1],
     )
 
 
-def _examples(tasks: Sequence[str], count: int, split: Split, seed: int) -> list[Example]:
-    """All problems, task by task; they need no data."""
+@cache
+def _examples(tasks: tuple[str, ...], count: int, split: Split, seed: int) -> tuple[Example, ...]:
+    """All problems, task by task; they need no data. A process draws them once."""
     examples: list[Example] = []
     for name in tasks:
         for number, problem in enumerate(TASKS[name].sample(split, count, seed)):
@@ -52,7 +54,7 @@ def _examples(tasks: Sequence[str], count: int, split: Split, seed: int) -> list
             examples.append(
                 Example(key, len(examples), slots, problem.answer, fields, problem.task)
             )
-    return examples
+    return tuple(examples)
 
 
 def _solved(example: Example, response: Response, _: Tools) -> Ruling:

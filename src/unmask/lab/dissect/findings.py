@@ -91,9 +91,9 @@ class Dissection:
         """Every comparison, by the names of the first and the second variant."""
         others = [name for name in self.names if name not in (BASE, WHOLE)]
         pairs = [(BASE, WHOLE), *((first, name) for name in others for first in (BASE, WHOLE))]
-        found = [at_equal_cost(self[first].curve, self[second].curve) for first, second in pairs]
-        corrected = holm([each.p for each in found])
-        results = (VariantDifference(*each) for each in zip(found, corrected, strict=True))
+        costs = [at_equal_cost(self[first].curve, self[second].curve) for first, second in pairs]
+        corrected = holm([each.p for each in costs])
+        results = (VariantDifference(*each) for each in zip(costs, corrected, strict=True))
         return dict(zip(pairs, results, strict=True))
 
     @property

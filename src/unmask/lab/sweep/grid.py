@@ -128,9 +128,7 @@ def settings_of(table: Mapping[str, Any], file: str) -> Iterator[Setting]:
     lists = {"model": [NAME], **lists}
     count = len(rules) * math.prod(map(len, lists.values()))
     if count > MOST_SETTINGS:
-        raise LabError(
-            f"{file}: a grid of {count} trials; it may have {MOST_SETTINGS}, so split it"
-        )
+        raise LabError(f"{file}: the grid has {count} trials, more than {MOST_SETTINGS}; split it")
     for picked in itertools.product(*lists.values()):
         values = dict(zip(lists, picked, strict=True))
         own = {name: values.pop(name) for name in list(values) if name not in OPTIONS}

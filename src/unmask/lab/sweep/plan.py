@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from unmask.decoding.options import LOADING, DecodingOptions
 from unmask.decoding.request import Request, Settings, prompt_request
@@ -17,6 +18,7 @@ from unmask.lab.sweep.grid import Setting
 from unmask.lab.sweep.store import AskedExample
 from unmask.lab.sweep.trial import Trial
 from unmask.models.fingerprint import sha_of
+from unmask.models.tokenizer import Tokenizer
 from unmask.rules.fingerprint import origins_of, sources_of
 from unmask.text.session import Session
 
@@ -52,7 +54,7 @@ class Work:
     @cached_property
     def texts(self) -> dict[str, str]:
         """What the model sees of every example."""
-        return {name: self._rendered(example) for name, example in self.by_name.items()}
+        return {name: self._prompts.text(example) for name, example in self.by_name.items()}
 
     @cached_property
     def asks(self) -> list[AskedExample]:
@@ -76,18 +78,52 @@ class Work:
 
     def request(self, ask: AskedExample) -> Request:
         """The canvas of an example; its seed depends on the trial's seed and its name alone."""
-        tokenizer, spec = self.session.tokenizer, self.session.spec
+        spec, ids = self.session.spec, self._prompts.ids(self.by_name[ask.example])
         seed = int(sha_of([self.trial.seed, ask.example])[:12], 16)
-        ids = tokenizer.encode(self.texts[ask.example])
         return prompt_request(spec, ids, self.trial.length, self.settings, seed)
+
+    @cached_property
+    def _prompts(self) -> Prompts:
+        """Shared by all trials with this preset in a session."""
+        arguments = self.setting.options.template_args
+        shared = _PROMPTS.setdefault(self.session, {})
+        key = (self.bench.name, self.preset.name, arguments)
+        if key not in shared:
+            words = self.setting.options.template_words
+            shared[key] = Prompts(self.session.tokenizer, self.preset, words)
+        return shared[key]
+
+
+class Prompts:
+    """What a model sees of a task's examples; each is rendered and encoded once."""
+
+    def __init__(self, tokenizer: Tokenizer, preset: Preset, words: dict[str, Any]) -> None:
+        self.tokenizer, self.preset, self.words = tokenizer, preset, words
+        self._texts: dict[str, str] = {}
+        self._ids: dict[str, list[int]] = {}
+
+    def text(self, example: Example) -> str:
+        """The rendered prompt."""
+        name = str(example.id)
+        if name not in self._texts:
+            self._texts[name] = self._rendered(example)
+        return self._texts[name]
+
+    def ids(self, example: Example) -> list[int]:
+        """The tokens of the rendered prompt."""
+        name = str(example.id)
+        if name not in self._ids:
+            self._ids[name] = self.tokenizer.encode(self.text(example))
+        return self._ids[name]
 
     def _rendered(self, example: Example) -> str:
         prompt = self.preset.prompt(example)
-        tokenizer = self.session.tokenizer
         if not prompt.messages:
             return prompt.text + prompt.prefill
-        words = self.setting.options.template_words
-        return tokenizer.render(prompt.messages, words) + prompt.prefill
+        return self.tokenizer.render(prompt.messages, self.words) + prompt.prefill
+
+
+_PROMPTS: WeakKeyDictionary[Session, dict[tuple[Any, ...], Prompts]] = WeakKeyDictionary()
 
 
 def plan(settings: Iterable[Setting], data: Path | None, timing: str = "") -> list[Work]:

@@ -229,16 +229,10 @@ def _decode_in_workers(
 
 
 def _share(works: Sequence[Work], options: RunOptions, number: int) -> Sequence[Work]:
-    """All trials; with a memo only some kinds of them, since each worker has its own memo.
-
-    With fewer kinds than workers, each worker has some of the examples.
-    """
+    """All trials; with a memo a part of the examples, since each worker has its own memo."""
     workers = len(options.devices)
     if not options.memo:
         return works
-    kinds = list(dict.fromkeys(map(_memo_of, works)))
-    if len(kinds) >= workers:
-        return [work for work in works if kinds.index(_memo_of(work)) % workers == number]
     return [work.only(list(work.by_name)[number::workers]) for work in works]
 
 

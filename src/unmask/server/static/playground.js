@@ -37,7 +37,7 @@ async function greet() {
     const rival = unmask.rule_without_swd ? unmask.rule : unmask.recipes.swd;
     if (!byId("rule-b").value) byId("rule-b").value = rival;
     if (!unmask.chat) choose("raw", "chat");
-    if (!byId("prompt").value) byId("prompt").value = unmask.example ?? "";
+    offer(unmask.examples);
     say("");
   } catch (error) {
     if (error instanceof ApiError && error.status === 401) {
@@ -51,6 +51,20 @@ function choose(kind, without) {
   const pick = (value) => document.querySelector(`input[name=kind][value=${value}]`);
   pick(kind).checked = true;
   pick(without).disabled = true;
+}
+
+// Buttons that fill in a prompt that the model can answer; the first one is there at the start.
+function offer(prompts) {
+  const use = (text) => {
+    byId("prompt").value = text;
+    document.querySelector("input[name=kind][value=chat]").checked = true;
+  };
+  if (!byId("prompt").value && prompts.length) use(prompts[0]);
+  byId("examples").hidden = !prompts.length;
+  byId("examples").replaceChildren(
+    "Try ",
+    ...prompts.map((text) => element("button", { type: "button", onclick: () => use(text) }, text)),
+  );
 }
 
 function say(...content) {
@@ -158,6 +172,7 @@ class Display {
       byId("bar").hidden = false;
       viewer.open(started.map((lane) => lane.trace));
       viewer.player.setSpeed(PACE);
+      if (viewer.runs.getBoundingClientRect().top > innerHeight / 2) viewer.runs.scrollIntoView();
       if (matchMedia("(prefers-reduced-motion: reduce)").matches) viewer.player.go(viewer.count);
       else viewer.player.play();
     } else viewer.grown();

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from unmask.errors import shown
 from unmask.rules.registry import abilities_of, notation
 from unmask.rules.stability import Stability, swd_of
 from unmask.rules.words import KL_WORDS, beside, number, ordinal
@@ -17,14 +18,19 @@ MEANING = (
     "lam = 0 means the same step of this run with the same canvas, decided without SWD. A whole "
     "run without SWD would differ from this run after the first difference."
 )
+LANGUAGE = (
+    "The answer was kept in {}: predictions and confidences are those under this language, and D "
+    "is of the model's own distributions."
+)
 
 
 def meaning(trace: Trace) -> str:
-    """A note on what D and lam = 0 mean; empty if the rule has no SWD."""
-    swd = swd_of(trace.rule)
-    if swd is None:
-        return ""
-    return f"{UNIFORM} {MEANING}" if swd.start == "uniform" else MEANING
+    """A note on what the numbers mean: D and lam = 0 with SWD, and confidences in a language."""
+    swd, language = swd_of(trace.rule), trace.header.get("language")
+    notes = [LANGUAGE.format(shown(language))] if language else []
+    if swd is not None:
+        notes += [UNIFORM, MEANING] if swd.start == "uniform" else [MEANING]
+    return " ".join(notes)
 
 
 def swd_words(timeline: Timeline) -> list[str]:

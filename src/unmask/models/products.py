@@ -1,0 +1,95 @@
+"""Products with a weight, also with one in a dtype that the processor cannot multiply fast."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cache, partial
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F  # noqa: N812  (the field's name for it)
+
+from unmask.kernels.product import FEWEST, SMALLEST, multiply, serves
+
+STRIP = 1 << 19  # weights that are widened at once on the CPU: 2 MB, which a cache holds
+LEAST_ROWS = 4  # fewer rows would be multiplied by another routine, which rounds differently
+
+# The instructions that multiply a dtype; x86 processors without them convert number by number.
+INSTRUCTIONS = {
+    torch.bfloat16: ("amx_bf16", "avx512_bf16"),
+    torch.float16: ("amx_fp16", "avx512_fp16"),
+}
+
+Widen = Callable[[slice, torch.dtype], Tensor]  # some rows of a weight in a wider dtype
+
+
+def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """x W^T + b, rounded once.
+
+    In float32 the result has the bits of torch's. In bfloat16 or float16, on an x86 processor that
+    does not multiply it, the weight is widened to float32 part by part and multiplied: 5 to 7 times
+    as fast as torch's own product. The sums are taken in another order, so about one result in
+    5,000 is rounded to the next number.
+    """
+    if x.dtype == torch.float32 and weight.numel() < SMALLEST:  # before slower checks
+        return F.linear(x, weight, bias)
+    if x.device.type != "cpu" or x.dtype != weight.dtype or _is_recorded(x, weight):
+        return F.linear(x, weight, bias)
+    rows = x.shape[:-1].numel()
+    if x.dtype == torch.float32 and rows >= FEWEST and serves(weight):
+        out = multiply(x.reshape(rows, -1), weight, bias)
+    elif x.dtype in INSTRUCTIONS and not multiplies(x.dtype):
+        out = widened_product(x.reshape(rows, -1).float(), weight, partial(_widened, weight))
+        if bias is not None:
+            out += bias
+    else:
+        return F.linear(x, weight, bias)
+    return out.to(x.dtype).view(*x.shape[:-1], len(weight))
+
+
+def widened_product(flat: Tensor, stored: Tensor, widen: Widen) -> Tensor:
+    """x W^T for float32 rows and a weight [N, K] that is stored in a narrower dtype: [M, N]."""
+    if flat.dtype == torch.float32 and serves(stored):
+        return multiply(flat, stored)
+    return in_strips(flat, len(stored), widen)
+
+
+def _is_recorded(x: Tensor, weight: Tensor) -> bool:
+    """Whether torch must see the product: it compiles it, or takes its gradient."""
+    if torch.compiler.is_compiling() or type(weight) not in (Tensor, nn.Parameter):
+        return True
+    return torch.is_grad_enabled() and (weight.requires_grad or x.requires_grad)
+
+
+def in_strips(flat: Tensor, outputs: int, widen: Widen) -> Tensor:
+    """x W^T for rows [M, K]; on the CPU a strip of W at a time: [M, N].
+
+    A row's result does not depend on the other rows.
+    """
+    rows, inputs = flat.shape
+    if rows < LEAST_ROWS:
+        flat = torch.cat([flat, flat.new_zeros(LEAST_ROWS - rows, inputs)])
+    out = flat.new_empty(len(flat), outputs)
+    for strip in strips(outputs, inputs) if flat.device.type == "cpu" else [slice(None)]:
+        torch.mm(flat, widen(strip, flat.dtype).t(), out=out[:, strip])
+    return out[:rows]
+
+
+def strips(outputs: int, inputs: int) -> Iterator[slice]:
+    """The rows of a weight in parts that fit into a processor's cache."""
+    height = max(1, STRIP // inputs)
+    for first in range(0, outputs, height):
+        yield slice(first, min(first + height, outputs))
+
+
+@cache
+def multiplies(dtype: torch.dtype) -> bool:
+    """Whether the processor multiplies bfloat16 or float16 itself; unknown ones count as if so."""
+    abilities: dict[str, object] = getattr(torch.cpu, "get_capabilities", dict)()
+    if abilities.get("architecture") != "x86_64":
+        return True
+    return any(abilities.get(name) for name in INSTRUCTIONS[dtype])
+
+
+def _widened(weight: Tensor, strip: slice, dtype: torch.dtype) -> Tensor:
+    return weight[strip].to(dtype)
