@@ -37,9 +37,9 @@ def forked_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(multiprocessing, "get_context", lambda _: forks)
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def clean_table() -> Iterator[None]:
-    """Whatever a test registers is forgotten after it."""
+    """Whatever a test registers is forgotten after it, and whatever a command imported."""
     parts.kinds()
     before = dict(parts.TABLE)
     yield

@@ -107,7 +107,7 @@ def test_without_sglang_its_algorithm_names_the_extra():
         import_module("unmask.integrations.sglang.algorithm")
 
 
-def test_parts_of_ones_own_are_named_in_the_file(export, tmp_path, clean_table):
+def test_parts_of_ones_own_are_named_in_the_file(export, tmp_path):
     (tmp_path / "exported_parts.py").write_text(
         "import unmask\n\n@unmask.selection\ndef all_now(view, scores):\n    return view.masked\n"
     )

@@ -95,7 +95,7 @@ def test_somebody_elses_code_is_not_overwritten(export, tmp_path):
     assert theirs.read_text() == "def generate(model): ..."
 
 
-def test_parts_of_ones_own_are_imported_by_the_code(export, tmp_path, clean_table):
+def test_parts_of_ones_own_are_imported_by_the_code(export, tmp_path):
     file = tmp_path / "generated_parts.py"
     file.write_text(
         "import unmask\n\n@unmask.selection\ndef all_now(view, scores):\n    return view.masked\n"

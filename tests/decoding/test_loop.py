@@ -347,7 +347,7 @@ def test_a_selection_that_waits_for_ever_is_given_up(monkeypatch):
     assert model.forwards == 21
 
 
-def test_a_decision_that_fails_takes_its_own_rows_out_and_no_others(clean_table):
+def test_a_decision_that_fails_takes_its_own_rows_out_and_no_others():
     @unmask.selection
     def fails_at_four(view, scores):
         if int(view.masked.sum(-1).min()) <= 4:
@@ -370,7 +370,7 @@ def test_a_decision_that_fails_takes_its_own_rows_out_and_no_others(clean_table)
         assert outcome(results[key]) == outcome(decode(model, good[key], text, length=8))
 
 
-def test_a_row_that_stands_apart_fails_alone(clean_table):
+def test_a_row_that_stands_apart_fails_alone():
     @unmask.selection
     def fails_on_token_3(view, scores):
         if len(view.masked) > 1 or 3 in view.token:

@@ -133,7 +133,6 @@ def test_a_model_that_may_predict_its_mask_and_does_is_an_error():
         list(decode_steps(Scripted([logits], SPEC), [request]))
 
 
-@pytest.mark.usefixtures("clean_table")
 def test_a_selection_that_chooses_nothing_is_an_error():
     @selection
     def nobody(view, scores):
@@ -143,7 +142,6 @@ def test_a_selection_that_chooses_nothing_is_an_error():
         decode(random_lookup(0), [1], "confidence | nobody", length=3)
 
 
-@pytest.mark.usefixtures("clean_table")
 @pytest.mark.parametrize(
     ("chooses", "message"),
     [

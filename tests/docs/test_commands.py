@@ -42,7 +42,7 @@ def test_the_commands_of_coming_from_run(arguments, capsys):
     assert "warning" not in told.err
 
 
-def test_the_commands_about_parts_of_ones_own_run(tmp_path, monkeypatch, capsys, clean_table):
+def test_the_commands_about_parts_of_ones_own_run(tmp_path, monkeypatch, capsys):
     page = (ROOT / "docs" / "extending.md").read_text()
     module = next(b for b in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "# my_r" in b)
     (tmp_path / "my_rules.py").write_text(module)

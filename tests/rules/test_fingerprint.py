@@ -94,7 +94,7 @@ def test_a_rule_of_our_parts_alone_has_no_foreign_source():
     assert sources_of(Rule.parse("credit(0.65) | confidence | swd(5) | eb(0.1) | floor(1)")) == ""
 
 
-def test_a_rule_has_the_fingerprint_of_all_its_own_parts(tmp_path, clean_table):
+def test_a_rule_has_the_fingerprint_of_all_its_own_parts(tmp_path):
     from unmask.rules.plugins import import_parts
 
     (tmp_path / "parts_of_mine.py").write_text(FILE)

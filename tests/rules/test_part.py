@@ -13,8 +13,6 @@ from unmask.rules.part import Abilities
 from unmask.rules.registry import abilities_of, describe, kinds, register
 from unmask.rules.view import EVERYTHING
 
-pytestmark = pytest.mark.usefixtures("clean_table")
-
 
 def part_with(**members):
     """A frozen dataclass of one knob with these members."""

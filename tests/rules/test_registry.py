@@ -26,8 +26,6 @@ from unmask.rules.registry import (
 )
 from unmask.rules.view import EVERYTHING
 
-pytestmark = pytest.mark.usefixtures("clean_table")
-
 
 def test_kinds_come_in_the_order_of_the_stages():
     stages = [STAGES.index(kind.stage) for kind in kinds()]
@@ -251,7 +249,7 @@ def test_a_row_makes_the_function_itself_where_there_is_no_knob():
     assert Kind("plain", "score", plain).make() is plain
 
 
-def test_a_decorated_function_may_say_what_it_needs(clean_table):
+def test_a_decorated_function_may_say_what_it_needs():
     @unmask.selection(needs=unmask.Needs())
     def thrifty(view, scores):
         """Everything."""

@@ -224,7 +224,7 @@ def test_listeners_that_cannot_be_made_fail_their_own_request(engine):
 
 
 @pytest.fixture
-def picky(clean_table):
+def picky():
     """A selection that raises if any row of the view would write token 3."""
 
     @unmask.selection

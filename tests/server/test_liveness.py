@@ -19,7 +19,7 @@ DEADLY = (SystemExit, KeyboardInterrupt, GeneratorExit)
 
 
 @pytest.fixture
-def parts(clean_table):
+def parts():
     """A selection that raises what is in `kinds`, and one that waits for `go`."""
     kinds, go = [], threading.Event()
 

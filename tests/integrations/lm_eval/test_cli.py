@@ -146,7 +146,7 @@ def test_a_rule_with_commas_and_equals_signs_comes_through(tmp_path):
         assert (settings["length"], settings["eos"]) == (24, "stop")
 
 
-def test_parts_of_ones_own_come_by_import(tmp_path, clean_table):
+def test_parts_of_ones_own_come_by_import(tmp_path):
     write_words(tmp_path, 2)
     file = tmp_path / "parts_for_lm_eval.py"
     file.write_text(

@@ -118,9 +118,7 @@ def test_an_interrupted_sweep_goes_on_here_and_in_the_example_of_the_page(
     assert contents(file) == contents(calm)
 
 
-def test_workers_know_the_parts_they_were_given_and_name_the_others(
-    address, tmp_path, monkeypatch, clean_table
-):
+def test_workers_know_the_parts_they_were_given_and_name_the_others(address, tmp_path, monkeypatch):
     @unmask.selection
     def only_here(view, scores):
         return view.masked
@@ -167,7 +165,7 @@ def test_a_program_is_part_of_one_cluster_only(address):
             pass
 
 
-def test_a_rule_that_kills_every_worker_ends_the_sweep(address, tmp_path, clean_table, monkeypatch):
+def test_a_rule_that_kills_every_worker_ends_the_sweep(address, tmp_path, monkeypatch):
     """A plug-in that the driver finds is found by the workers of the same machine too."""
     (tmp_path / "deadly.py").write_text(
         "import os, unmask\n@unmask.selection\ndef deadly(view, scores):\n    os._exit(3)\n"

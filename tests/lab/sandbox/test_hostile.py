@@ -90,7 +90,10 @@ def start() -> float:
 def test_hostile_programs_get_the_right_verdict_and_leave_nothing(
     backend: str, hostile: Hostile, world: dict[str, object], start: float
 ):
-    sandbox = sandbox_or_skip(backend, replace(QUICK, wall=hostile.wall))
+    cpu = (
+        QUICK.cpu if "timeout" in hostile.reasons else 10
+    )  # a busy machine needs more to fill memory
+    sandbox = sandbox_or_skip(backend, replace(QUICK, wall=hostile.wall, cpu=cpu))
     if backend == "rlimit" and not refusals():
         pytest.skip(
             "without namespaces and a filter of system calls this may end our own processes"

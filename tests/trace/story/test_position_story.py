@@ -220,7 +220,7 @@ def test_the_steps_of_a_branch_are_its_run_s():
     assert "Committed at step 1: the branch repeats this step of the original run." in told
 
 
-def test_a_selection_of_one_s_own_gets_what_is_always_true(clean_table):
+def test_a_selection_of_one_s_own_gets_what_is_always_true():
     import unmask
 
     @unmask.selection
