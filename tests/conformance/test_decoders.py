@@ -196,6 +196,67 @@ def test_an_unknown_family_is_named_and_not_counted(one_case):
     assert any("not offered" in line and "quantum" in line for line in lines)
 
 
+def outcomes(report):
+    """The status and the reason of each outcome, each pair once."""
+    return {(outcome.status, outcome.reason) for outcome in report.outcomes}
+
+
+def test_a_setting_that_is_not_known_is_named_if_the_case_differs_and_passes_if_it_agrees(one_case):
+    def change(value, spoil=False):
+        def apply(case):
+            case["config"]["nucleus"] = value
+            case["steps"][0]["tok"][0] ^= spoil
+
+        return apply
+
+    file = "upstream_llada.jsonl"
+    assert one_case(file, change(0.9)).count("passed") == 2
+    named = {("not offered", "this build does not know nucleus")}
+    assert outcomes(one_case(file, change(0.9, spoil=True))) == named
+    assert one_case(file, change(None, spoil=True)).count("failed") == 2  # None switches it off
+
+
+def test_a_config_that_cannot_be_read_says_what_is_missing_or_unknown(one_case):
+    def without(key):
+        return lambda case: case["config"].pop(key)
+
+    def having(**values):
+        return lambda case: case["config"].update(values)
+
+    swd, dream, steps = "swd_main.jsonl", "upstream_dream.jsonl", "upstream_llada.jsonl"
+    for file, change, words in (
+        (steps, without("steps"), "its config has no 'steps'"),
+        (swd, having(sel={"policy": "topk"}), "its config has no 'k'"),
+        (swd, having(sel={"policy": "vote"}), "policy 'vote' is not known; known: topk"),
+        (swd, having(first_step="twice", lam=1), "start must be one of uniform, single, skip"),
+        (dream, having(alg="newest"), "alg 'newest' is not known; known: maskgit_plus"),
+    ):
+        pairs = outcomes(one_case(file, change))
+        assert [status for status, reason in pairs if words in reason] == ["not offered"], words
+
+
+def test_a_case_without_its_steps_or_its_denoiser_fails_and_the_others_run(one_case, tmp_path):
+    assert outcomes(one_case("upstream_llada.jsonl", lambda case: case.pop("steps"))) == {
+        ("failed", "the case has no 'steps'")
+    }
+    report = one_case("upstream_dream.jsonl", lambda case: case.update(denoiser="z"))
+    assert report.count("failed") == 4
+    assert any("denoiser_z.npz" in reason for _, reason in outcomes(report))
+
+
+def test_cases_are_read_from_files_of_any_name(one_case, tmp_path):
+    one_case("upstream_llada.jsonl", lambda case: None)
+    (tmp_path / "upstream_llada.jsonl").rename(tmp_path / "later.jsonl")
+    (tmp_path / "other.jsonl").write_text('{"text": "no case"}\n{broken\n\n')
+    report = run(tmp_path)
+    assert (report.count("passed"), report.count("not offered"), report.count("failed")) == (
+        2,
+        1,
+        1,
+    )
+    assert "other.jsonl/2" in {o.case for o in report.outcomes if o.status == "failed"}
+
+
 def test_a_folder_without_cases_is_an_error(tmp_path):
     with pytest.raises(UnmaskError, match="has no golden decoder cases"):
         run(tmp_path)

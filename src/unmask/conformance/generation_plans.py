@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from typing import Any
 
 from unmask.conformance.cases import dream_rule
-from unmask.conformance.plan import KnownDifference, NotOffered
+from unmask.conformance.plan import CaseConfig, KnownDifference, NotOffered, block_of
 from unmask.decoding.options import Eos
 from unmask.decoding.sampling import Sampling
+from unmask.errors import UnmaskError
 from unmask.models.load import Loaded
+
+_REMASKING = ("low_confidence", "low_confidence_static")  # two names of one order
 
 
 @dataclass(frozen=True)
@@ -29,13 +33,25 @@ class GenerationPlan:
     early: bool = False  # upstream may end inside the last block
     stop_id: int | None = None  # the only token that ends an answer upstream
     infill: bool = False  # the prompt holds the masks
+    unread: tuple[str, ...] = ()  # parameters that might matter
 
 
 def plan_of_generation(loaded: Loaded, case: dict[str, Any]) -> GenerationPlan:
     """The plan of a case; raises `Skipped` if it cannot be compared."""
-    params, source = case["params"], case["source"]
+    params = CaseConfig(case["params"])
+    try:
+        plan = _plan(loaded, case, params)
+    except UnmaskError as error:
+        raise NotOffered(f"its params make no rule: {error}") from None
+    return replace(plan, unread=params.unread())
+
+
+def _plan(loaded: Loaded, case: dict[str, Any], params: CaseConfig) -> GenerationPlan:
+    source = case["source"]
     if case.get("rng") and (params.get("alg") != "origin" or params.get("temperature")):
         raise KnownDifference("depends on the order in which upstream draws random numbers")
+    if params.get("remasking", "low_confidence") not in _REMASKING:
+        raise NotOffered(f"remasking {params['remasking']!r} is not one of {', '.join(_REMASKING)}")
     if "dllm/core/samplers" in source or "bd3lm_sample" in source:
         return _dllm_plan(params, source, case)
     if "hub card of dllm-hub" in source:
@@ -51,23 +67,24 @@ def plan_of_generation(loaded: Loaded, case: dict[str, Any]) -> GenerationPlan:
     if loaded.family.name == "dream":
         return _dream_plan(params, case)
     if "Fast-dLLM" in source or "LLaDA" in source:
-        return _llada_plan(params, case["case"])
+        return _llada_plan(params, f"{source} {case['case']}")
     raise NotOffered(f"the sampler of {source} is not known")
 
 
-def _llada_plan(p: dict[str, Any], name: str) -> GenerationPlan:
+def _llada_plan(p: CaseConfig, name: str) -> GenerationPlan:
     rule = f"confidence | static({p['steps']})"
     if p.get("threshold") is not None:
         rule = f"confidence | threshold({p['threshold']}, test=ge)"
     cache = next((kind for kind in ("prefix", "dual") if f"{kind}_cache" in name), None)
-    block = p["block_length"] if p["block_length"] < p["gen_length"] else None
+    block = block_of(p["block_length"], p["gen_length"])
     guidance = p.get("cfg_scale") or 0.0
     return GenerationPlan(rule, p["gen_length"], block, cache=cache, guidance=guidance)
 
 
-def _dream_plan(p: dict[str, Any], case: dict[str, Any]) -> GenerationPlan:
+def _dream_plan(p: CaseConfig, case: dict[str, Any]) -> GenerationPlan:
     sampling = Sampling(0.0, p.get("top_p") or 1.0, p.get("top_k") or 0, tempered=True)
     length, steps = p["max_new_tokens"], p["steps"]
+    p.ignore("eps")  # but for Dream's own timetable
     if "block_length" in p:
         cache, block = "dual" if p.get("dual_cache") else "prefix", p["block_length"] or length
         return GenerationPlan(
@@ -80,7 +97,7 @@ def _dream_plan(p: dict[str, Any], case: dict[str, Any]) -> GenerationPlan:
     return GenerationPlan(rule, length, sampling=sampling, seed=case.get("torch_manual_seed", 0))
 
 
-def _cached_dream_rule(p: dict[str, Any], block: int) -> str:
+def _cached_dream_rule(p: CaseConfig, block: int) -> str:
     """The rule of Fast-dLLM's caches on Dream: the first token of a block goes first, alone."""
     if p["alg"] == "confidence_threshold":
         return f"confidence | threshold({p['threshold']}, test=ge) | lead"
@@ -90,7 +107,7 @@ def _cached_dream_rule(p: dict[str, Any], block: int) -> str:
     return f"entropy | timesteps({p['steps']}, eps={p['eps']}) | lead"
 
 
-def _llada2_plan(p: dict[str, Any]) -> GenerationPlan:
+def _llada2_plan(p: CaseConfig) -> GenerationPlan:
     steps = min(p["steps"], p["gen_length"] // p.get("minimal_topk", 1))
     least = _share(p["block_length"], steps)
     rule = f"confidence | threshold({p['threshold']}) | floor({least})"
@@ -107,40 +124,52 @@ def _share(block: int, steps: int) -> int:
     return max(1, block // steps)
 
 
-def _sdar_plan(p: dict[str, Any]) -> GenerationPlan:
+def _sdar_plan(p: CaseConfig) -> GenerationPlan:
     if p["top_k"] != 1:
         raise KnownDifference("depends on the order in which upstream draws random numbers")
     count = _share(p["block_length"], p["denoising_steps"])
-    rule = {
+    rules = {
         "sequential": f"ar(2, k={count})",  # no probability reaches 2: the leftmost k are taken
         "low_confidence_static": f"top({count})",
         "low_confidence_dynamic": f"threshold({p.get('confidence_threshold', 0.85)}) "
         f"| floor({count})",
-    }[p["remasking_strategy"]]
+    }
+    rule = p.word("remasking_strategy", rules)
     plan = GenerationPlan(f"confidence | {rule}", p["gen_length"], cache="block")
+    p.ignore("temperature", "top_p", "confidence_threshold")  # one token is left to draw from
     greedy = Sampling(0.0, top_k=1, tempered=True)  # every token then has the probability 1
     return replace(plan, sampling=greedy, attention_block=p["block_length"])
 
 
-def _dllm_plan(p: dict[str, Any], source: str, case: dict[str, Any]) -> GenerationPlan:
+def _dllm_plan(p: CaseConfig, source: str, case: dict[str, Any]) -> GenerationPlan:
     """dllm's samplers: mdlm on one canvas, bd3lm and OPDLM in blocks from the prompt's end."""
     if "MDLMSampler.infill" in source:
         return _dllm_infill_plan(p, case)
-    if case["case"] == "bd3lm_pad_in_answer":
+    if "MDLMSampler" not in source and _has_padding(case):
         raise KnownDifference("upstream hides every <|endoftext|> of the answer as padding")
     length, block = p["max_new_tokens"], p["block_size"]
     blocks = -(-length // block)
     steps = p.get("steps_per_block", 0) * blocks or p["steps"]
+    p.ignore("steps")  # steps_per_block comes first
     sizes = [min(block, length - first) for first in range(0, length, block)]
     plan = GenerationPlan(_dllm_rule(steps, sizes), length, guidance=p.get("cfg_scale") or 0.0)
     if "MDLMSampler" in source:
-        return replace(plan, block=block if block < length else None)
+        return replace(plan, block=block_of(block, length))
     cache = None if plan.guidance else "block"
     plan = replace(plan, eos="block", cache=cache, stop_id=case["eos_id"])
     return replace(plan, attention_block=block, from_prompt_end=True)
 
 
-def _dllm_infill_plan(p: dict[str, Any], case: dict[str, Any]) -> GenerationPlan:
+def _has_padding(case: dict[str, Any]) -> bool:
+    """Whether an answer has upstream's padding token before its end."""
+    pad, end = case.get("pad_id"), case["eos_id"]
+    rows = (
+        list(takewhile(lambda token: token != end, row)) for row in case.get("generated_ids", ())
+    )
+    return pad not in (None, end) and any(pad in row for row in rows)
+
+
+def _dllm_infill_plan(p: CaseConfig, case: dict[str, Any]) -> GenerationPlan:
     if p["block_size"] is not None:
         raise NotOffered("blocks of an infill count from its first mask here, upstream's from 0")
     masks = case["prompt_ids"][0].count(case["mask_id"])
@@ -155,7 +184,7 @@ def _dllm_rule(steps: int, blocks: list[int]) -> str:
     return f"confidence | even({steps})"
 
 
-def _card_plan(p: dict[str, Any], case: dict[str, Any]) -> GenerationPlan:
+def _card_plan(p: CaseConfig, case: dict[str, Any]) -> GenerationPlan:
     """The sampler that is printed on dllm-hub's cards, which is not that of their repository."""
     prompt, length, block = len(case["prompt_ids"][0]), p["max_new_tokens"], p["block_size"]
     if prompt % block:
@@ -165,18 +194,19 @@ def _card_plan(p: dict[str, Any], case: dict[str, Any]) -> GenerationPlan:
     return replace(plan, attention_block=block, from_prompt_end=True)
 
 
-def _open_dcoder_plan(p: dict[str, Any], case: dict[str, Any]) -> GenerationPlan:
+def _open_dcoder_plan(p: CaseConfig, case: dict[str, Any]) -> GenerationPlan:
     if p["alg"] == "p2":
         raise NotOffered("p2 masks the lowest of all answer positions again after every step")
     return replace(_dream_plan(p, case), infill=p["max_new_tokens"] == 0)
 
 
-def _fast_dllm_v2_plan(p: dict[str, Any], case: dict[str, Any]) -> GenerationPlan:
+def _fast_dllm_v2_plan(p: CaseConfig, case: dict[str, Any]) -> GenerationPlan:
     """Blocks from position 0, inner windows, and the first token of a block from the one before."""
     if p["use_block_cache"]:
         raise NotOffered("use_block_cache keeps old keys and values inside a block")
     if p["temperature"]:
         raise KnownDifference("depends on the order in which upstream draws random numbers")
+    p.ignore("top_p")  # the likeliest token stays
     block, inner = p["block_size"], p["small_block_size"]
     length = block * (p["max_new_tokens"] // block) - len(case["prompt_ids"][0]) % block + 1
     plan = GenerationPlan(f"confidence | threshold({p['threshold']})", length, cache="block")

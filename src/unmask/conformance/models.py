@@ -140,11 +140,13 @@ def _generation(loaded: Loaded, case: dict[str, Any], report: Report, name: str)
     try:
         plan = plan_of_generation(loaded, case)
         differences = _generation_differences(loaded.model, case, plan)
-        report.check(name, differences, partial(_tie, loaded, case, plan))
+        report.check(name, differences, partial(_tie, loaded, case, plan), plan.unread)
     except Skipped as reason:
         report.add(name, reason.status, str(reason))
     except UnmaskError as error:
         report.add(name, "failed", f"{type(error).__name__}: {error}")
+    except KeyError as key:
+        report.add(name, "failed", f"the case has no {key}")
 
 
 def _tie(loaded: Loaded, case: dict[str, Any], plan: GenerationPlan) -> str:
@@ -246,7 +248,7 @@ def _chat_differences(loaded: Loaded, case: dict[str, Any]) -> Iterator[str]:
     if ids != case["ids"]:
         yield f"ids: expected {case['ids']}, got {ids}"
     if "output_ids" in case and case.get("robust", True):
-        source, eos = _SAMPLERS[case.get("sampler")], loaded.model.spec.eos_id
+        source, eos = _SAMPLERS.get(case.get("sampler"), "?"), loaded.model.spec.eos_id
         golden = {"prompt_ids": [case["ids"]], "params": case["params"], "source": source}
         golden |= {"output_ids": [case["ids"] + case["output_ids"]], "mask_id": -1, "case": ""}
         golden |= {"eos_id": eos, "stop_token": eos}

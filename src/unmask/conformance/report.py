@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -35,11 +35,21 @@ class Report:
         self.outcomes.append(Outcome(case, status, reason))
 
     def check(
-        self, case: str, differences: Iterator[str], tie: Callable[[], str] = lambda: ""
+        self,
+        case: str,
+        differences: Iterator[str],
+        tie: Callable[[], str] = lambda: "",
+        unread: Sequence[str] = (),
     ) -> None:
-        """Add a case that passes if there is no difference; `tie` may prove that it is a tie."""
+        """Add a case that passes if there is no difference; `tie` may prove that it is a tie.
+
+        `unread` are the case's settings that this build does not know. Where one is given and the
+        case differs, the case was not run as it is meant.
+        """
         reason = next(differences, "")
-        if reason and (proof := tie()):
+        if reason and unread:
+            self.add(case, "not offered", f"this build does not know {', '.join(unread)}")
+        elif reason and (proof := tie()):
             self.add(case, "tie", proof)
         else:
             self.add(case, "failed" if reason else "passed", reason)

@@ -28,18 +28,17 @@ from unmask.models.toys.lookup import LookupDenoiser
 from unmask.models.wrappers.guided import Guided
 
 VOCABULARY = 61  # of the toy denoisers
-KINDS = ("reference", "swd", "upstream")  # how the names of the files with cases begin
 DTYPES = (torch.float64, torch.float32)
 
 
 def run(folder: Path, dtypes: Sequence[torch.dtype] = DTYPES) -> Report:
     """Run every golden case of a folder."""
-    files = sorted(file for kind in KINDS for file in folder.glob(f"{kind}_*.jsonl"))
+    files = sorted(folder.glob("*.jsonl"))
     models = folders(folder)
     if not files and not models:
         raise UnmaskError(
-            f"{folder} has no golden decoder cases (swd_*, reference_* or upstream_*.jsonl) and "
-            "no golden checkpoints (config.json beside golden_*); give a folder that has them"
+            f"{folder} has no golden decoder cases (*.jsonl) and no golden checkpoints "
+            "(config.json beside golden_*); give a folder that has them"
         )
     report = Report()
     for model in models:
@@ -52,8 +51,18 @@ def run(folder: Path, dtypes: Sequence[torch.dtype] = DTYPES) -> Report:
 
 def run_file(file: Path, report: Report, dtypes: Sequence[torch.dtype] = DTYPES) -> None:
     """Run every case of one file; the denoisers are in the same folder."""
-    for line in file.read_text().splitlines():
-        _run_case(json.loads(line), file.parent, dtypes, report)
+    for number, line in enumerate(file.read_text().splitlines(), 1):
+        if not line.strip():
+            continue
+        try:
+            case = json.loads(line)
+        except ValueError as error:
+            report.add(f"{file.name}/{number}", "failed", f"the line is not JSON: {error}")
+            continue
+        if isinstance(case, dict) and {"id", "config"} <= case.keys():
+            _run_case(case, file.parent, dtypes, report)
+        else:
+            report.add(f"{file.name}/{number}", "not offered", "it has no id and config")
 
 
 def _run_case(
@@ -70,9 +79,12 @@ def _run_case(
         name = f"{case['id']} [{str(dtype).removeprefix('torch.')}]"
         try:
             differences = _differences(case, plan, folder, dtype)
-            report.check(name, differences, partial(_tie, case, plan, folder, dtype))
+            tie = partial(_tie, case, plan, folder, dtype)
+            report.check(name, differences, tie, plan.unread)
         except UnmaskError as error:
             report.add(name, "failed", f"{type(error).__name__}: {error}")
+        except KeyError as key:
+            report.add(name, "failed", f"the case has no {key}")
 
 
 def _together(model: Denoiser, requests: Sequence[Request]) -> Iterator[Step]:
@@ -124,7 +136,10 @@ def _request(spec: ModelSpec, prompt: list[int], length: int, plan: CasePlan) ->
 
 
 def _model(name: str, plan: CasePlan, folder: Path, dtype: torch.dtype) -> Denoiser:
-    table = _lookup(folder / f"denoiser_{name}.npz", dtype, plan.shift, plan.stop_ids)
+    file = folder / f"denoiser_{name}.npz"
+    if not file.is_file():
+        raise UnmaskError(f"there is no {file.name} beside the cases")
+    table = _lookup(file, dtype, plan.shift, plan.stop_ids)
     model: Denoiser = table
     if plan.length is not None:
         place = longer_table(table.place, PROMPT + plan.length)
