@@ -56,21 +56,24 @@ def _by_task(tasks: dict[str, Any]) -> Iterator[str]:
         ("EB 1, full", "eb(1)", None, 0.0),
         ("EB 1 + SWD 5, full", "eb(1)", None, 5.0),
     )
-    yield f"| task | {' | '.join(title for title, *_ in columns)} |"
-    yield f"|---|{'---|' * len(columns)}"
+    count = tasks["words"]["series"]["count"]
+    yield f"Accuracy % @ forwards by confidence, EOS kept, {count} problems of each task.\n"
+    yield f"| task | tokens | {' | '.join(title for title, *_ in columns)} |"
+    yield f"|---|---|{'---|' * len(columns)}"
     for task, result in tasks.items():
         cells = {_key(cell): cell for cell in result["cells"]}
         shown = [
             _figure(cells[("confidence", lam, selection, block, "keep")])
             for _, selection, block, lam in columns
         ]
-        yield f"| {task} | {' | '.join(shown)} |"
+        yield f"| {task} | {result['series']['length']} | {' | '.join(shown)} |"
 
 
 def _starts(tasks: dict[str, Any]) -> Iterator[str]:
     """Every rule without SWD, and with each start of it."""
     starts = ("uniform", "single", "skip")
-    yield "Accuracy % @ forwards over the full window: lam 0, and lam 5 with each start of `swd`.\n"
+    yield "Accuracy % @ forwards over the full window: lam 0, and lam 5 with each start of `swd`."
+    yield "The number of tokens is that of the first table.\n"
     yield f"| task, rule | lam 0 | {' | '.join(starts)} |"
     yield f"|---|---|{'---|' * len(starts)}"
     for task, result in tasks.items():

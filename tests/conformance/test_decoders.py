@@ -9,6 +9,7 @@ import torch
 
 from tests.paths import ROOT
 from unmask.conformance import Report, run
+from unmask.conformance.cases import plan_of
 from unmask.conformance.run import _run_case
 from unmask.conformance.units import check_units
 from unmask.errors import UnmaskError
@@ -186,6 +187,14 @@ def test_klass_with_fewer_steps_than_tokens_is_a_known_difference(one_case):
     assert outcome.status == "known difference"
 
 
+def test_the_strategy_max_conf_of_klass_commits_the_surest_of_the_ready_ones():
+    case = json.loads((GOLDEN / "upstream_klass.jsonl").read_text().splitlines()[0])
+    case["config"]["unmask_strategy"] = "max_conf"
+    rule = str(plan_of(case, GOLDEN).settings.rule)
+    assert rule.startswith("confidence | klass(")
+    assert rule.endswith("| cap(1)")
+
+
 def test_an_unknown_family_is_named_and_not_counted(one_case):
     def change(case):
         case["id"] = "quantum/b/p0/x"
@@ -224,12 +233,14 @@ def test_a_config_that_cannot_be_read_says_what_is_missing_or_unknown(one_case):
         return lambda case: case["config"].update(values)
 
     swd, dream, steps = "swd_main.jsonl", "upstream_dream.jsonl", "upstream_llada.jsonl"
+    klass = "upstream_klass.jsonl"
     for file, change, words in (
         (steps, without("steps"), "its config has no 'steps'"),
         (swd, having(sel={"policy": "topk"}), "its config has no 'k'"),
         (swd, having(sel={"policy": "vote"}), "policy 'vote' is not known; known: topk"),
         (swd, having(first_step="twice", lam=1), "start must be one of uniform, single, skip"),
         (dream, having(alg="newest"), "alg 'newest' is not known; known: maskgit_plus"),
+        (klass, having(unmask_strategy="min_kl"), "unmask_strategy 'min_kl' is not known"),
     ):
         pairs = outcomes(one_case(file, change))
         assert [status for status, reason in pairs if words in reason] == ["not offered"], words

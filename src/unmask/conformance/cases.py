@@ -130,14 +130,15 @@ def _by_rule(rule: str, eos: Callable[[CaseConfig], Eos] = lambda c: "keep") -> 
 
 def _klass(test: str) -> Make:
     knobs = "{conf_threshold}, kl={kl_threshold}, n={kl_history_length}"
-    make = _by_rule(f"confidence | klass({knobs}{test})")
+    rule = f"confidence | klass({knobs}{test})"
 
     def plan(c: CaseConfig, folder: Path) -> CasePlan:
         if c["steps"] < c["gen_length"]:
             raise KnownDifference("with fewer steps than tokens upstream leaves masks")
-        if c.get("unmask_strategy", "all") != "all":
-            raise NotOffered("KLASS's unmask_strategy other than 'all' is not offered")
-        return make(c, folder)
+        if c["unmask_strategy"] == "random":
+            raise KnownDifference("depends on the order in which upstream draws random numbers")
+        limit = c.word("unmask_strategy", {"all": "", "max_conf": " | cap(1)"})
+        return CasePlan(_settings(c, rule.format_map(c) + limit))
 
     return plan
 
