@@ -85,6 +85,12 @@ def test_last_holds_for_selections_that_take_many(rule):
     assert max(commit[0], commit[2]) <= min(commit[1], commit[3])
 
 
+def test_last_gives_all_ends_one_score_so_that_a_slack_takes_them_by_every_score():
+    denoiser = model([EOS, EOS, EOS], [3.0, 2.0, 1.0])
+    for rule in ("confidence | threshold(0.9", "margin | threshold(0.9", "entropy | threshold(0"):
+        assert run(denoiser, "last", f"{rule}, slack=0.1)").nfe == 1, rule
+
+
 @pytest.mark.parametrize("score", ["confidence", "margin", "entropy"])
 def test_last_scores_the_other_tokens_as_if_eos_did_not_exist(score):
     logits = torch.zeros(3, 8)

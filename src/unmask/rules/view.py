@@ -155,14 +155,14 @@ class Scores:
     def putting_last(self, deferred: Tensor) -> Scores:
         """The same with these positions after all others, the rightmost of them first.
 
-        An end token far to the right cuts off least, so it is the first to go.
+        An end token far to the right cuts off least, so it is the first to go. Their value is the
+        lowest that the score's unit has.
         """
         place = torch.arange(deferred.shape[-1], device=deferred.device, dtype=self.key.dtype)
         far = -1e308 + 1e300 * place
         key = torch.where(deferred, far, self.key.clamp_min(-1e299))
-        if not self.logarithmic:
-            return Scores(key, torch.where(deferred, far, self.value))
-        return Scores(key, self.value.masked_fill(deferred, 0.0), logarithmic=True)
+        lowest = 0.0 if self.logarithmic else -torch.inf
+        return Scores(key, self.value.masked_fill(deferred, lowest), self.logarithmic)
 
     def __sub__(self, penalty: Tensor) -> Scores:
         """log S - penalty; in the score's own unit S * exp(-penalty)."""
