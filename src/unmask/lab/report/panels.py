@@ -75,11 +75,18 @@ class TrialSetting:
             "top_k": (self.top_k != 0, f"top-k {self.top_k}"),
             "seed": (self.seed != 0, f"seed {self.seed}"),
             "decoding": (False, f"decoding version {self.decoding}"),
-            "timing": (bool(self.timing), f"timed: {self.timing}" if self.timing else ""),
+            "timing": (bool(self.timing), self._timed(settings)),
             "more": (True, ", ".join(f"{name} {value}" for name, value in self.more)),
         }
         shown = [text for name, (unusual, text) in said.items() if unusual or name in varied]
         return ", ".join(text for text in (self.window, *shown) if text)
+
+    def _timed(self, others: Sequence[TrialSetting]) -> str:
+        """Whether the runs were timed; on which machine, where others were timed elsewhere."""
+        if not self.timing:
+            return ""
+        elsewhere = {each.timing for each in others} - {"", self.timing}
+        return f"timed: {self.timing}" if elsewhere else "timed"
 
 
 @dataclass(frozen=True)
