@@ -264,3 +264,15 @@ def test_a_folder_that_cannot_be_loaded_fails_with_the_reason(spoiled):
     failed = spoiled("llada-tiny", "config.json", lambda file: file.write_text("{"))
     assert set(failed) == {"llada-tiny/load"}
     assert "config.json is not JSON" in failed["llada-tiny/load"]
+
+
+def test_a_chat_of_a_sampler_that_is_not_known_is_named_and_the_others_run(tmp_path):
+    ignored = shutil.ignore_patterns("golden_forward*", "golden_hidden*", "golden_generate*")
+    folder = Path(shutil.copytree(GOLDEN / "llada-tiny", tmp_path / "llada-tiny", ignore=ignored))
+    file = folder / "golden_text.json"
+    edited(lambda text: text["chat"][0].update(sampler="newest"))(file)
+    edited(lambda text: text["tokenize"][0].pop("text"))(file)
+    report = checked(folder)
+    assert with_status(report, "not offered") == {"llada-tiny/chat/0"}
+    assert with_status(report, "failed") == {"llada-tiny/tokenize/0"}
+    assert report.count("passed") > 2

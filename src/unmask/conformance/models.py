@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from unmask.conformance.forwards import real_prompts, useful_forwards, wanted_answer
 from unmask.conformance.generation_plans import GenerationPlan, plan_of_generation
-from unmask.conformance.plan import Skipped
+from unmask.conformance.plan import reported
 from unmask.conformance.report import Report, read_golden
 from unmask.conformance.ties import Steps, tied
 from unmask.decoding.loop import decode_steps
@@ -60,10 +60,12 @@ def run_model(folder: Path, report: Report) -> None:
         _generation(loaded, case, report, f"{name}/generate/{case['case']}")
     texts = read_golden(folder / "golden_text.json") or {}
     for number, case in enumerate(texts.get("tokenize", [])):
-        report.check(f"{name}/tokenize/{number}", _token_differences(loaded, case))
+        with reported(report, f"{name}/tokenize/{number}"):
+            report.check(f"{name}/tokenize/{number}", _token_differences(loaded, case))
     for kind in ("chat", "chat_kwargs"):
         for number, case in enumerate(texts.get(kind, [])):
-            report.check(f"{name}/{kind}/{number}", _chat_differences(loaded, case))
+            with reported(report, f"{name}/{kind}/{number}"):
+                report.check(f"{name}/{kind}/{number}", _chat_differences(loaded, case))
 
 
 def _spec_differences(loaded: Loaded, meta: dict[str, Any]) -> Iterator[str]:
@@ -137,16 +139,10 @@ def _far(value: Tensor, wanted: Tensor, what: str) -> Iterator[str]:
 
 
 def _generation(loaded: Loaded, case: dict[str, Any], report: Report, name: str) -> None:
-    try:
+    with reported(report, name):
         plan = plan_of_generation(loaded, case)
         differences = _generation_differences(loaded.model, case, plan)
         report.check(name, differences, partial(_tie, loaded, case, plan), plan.unread)
-    except Skipped as reason:
-        report.add(name, reason.status, str(reason))
-    except UnmaskError as error:
-        report.add(name, "failed", f"{type(error).__name__}: {error}")
-    except KeyError as key:
-        report.add(name, "failed", f"the case has no {key}")
 
 
 def _tie(loaded: Loaded, case: dict[str, Any], plan: GenerationPlan) -> str:
@@ -248,7 +244,8 @@ def _chat_differences(loaded: Loaded, case: dict[str, Any]) -> Iterator[str]:
     if ids != case["ids"]:
         yield f"ids: expected {case['ids']}, got {ids}"
     if "output_ids" in case and case.get("robust", True):
-        source, eos = _SAMPLERS.get(case.get("sampler"), "?"), loaded.model.spec.eos_id
+        sampler, eos = case.get("sampler"), loaded.model.spec.eos_id
+        source = _SAMPLERS.get(sampler, sampler)
         golden = {"prompt_ids": [case["ids"]], "params": case["params"], "source": source}
         golden |= {"output_ids": [case["ids"] + case["output_ids"]], "mask_id": -1, "case": ""}
         golden |= {"eos_id": eos, "stop_token": eos}

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from unmask.conformance.report import Status
+from unmask.conformance.report import Report, Status
 from unmask.decoding.options import Eos
 from unmask.decoding.request import Settings
+from unmask.errors import UnmaskError
 from unmask.rules.rule import Rule
 
 EOS, MASK = 59, 60  # of the toy denoisers
@@ -71,6 +73,19 @@ class KnownDifference(Skipped):
     """A case that records an upstream defect, or the order of upstream's random numbers."""
 
     status = "known difference"
+
+
+@contextmanager
+def reported(report: Report, name: str) -> Iterator[None]:
+    """Turn what a case raises into its outcome, so that the other cases still run."""
+    try:
+        yield
+    except Skipped as reason:
+        report.add(name, reason.status, str(reason))
+    except UnmaskError as error:
+        report.add(name, "failed", f"{type(error).__name__}: {error}")
+    except KeyError as key:
+        report.add(name, "failed", f"the case has no {key}")
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from unmask.conformance.cases import plan_of
 from unmask.conformance.golden_growth import PROMPT, growth_differences, longer_table
 from unmask.conformance.golden_steps import golden_steps, row_differences
 from unmask.conformance.models import folders, run_model
-from unmask.conformance.plan import EOS, MASK, CasePlan, Skipped
+from unmask.conformance.plan import EOS, MASK, CasePlan, Skipped, reported
 from unmask.conformance.report import Report
 from unmask.conformance.ties import Steps, tied
 from unmask.conformance.units import check_units
@@ -77,14 +77,10 @@ def _run_case(
         return
     for dtype in dtypes:
         name = f"{case['id']} [{str(dtype).removeprefix('torch.')}]"
-        try:
+        with reported(report, name):
             differences = _differences(case, plan, folder, dtype)
             tie = partial(_tie, case, plan, folder, dtype)
             report.check(name, differences, tie, plan.unread)
-        except UnmaskError as error:
-            report.add(name, "failed", f"{type(error).__name__}: {error}")
-        except KeyError as key:
-            report.add(name, "failed", f"the case has no {key}")
 
 
 def _together(model: Denoiser, requests: Sequence[Request]) -> Iterator[Step]:
