@@ -15,13 +15,20 @@ from unmask.rules.select import best_first, first_in
 from unmask.rules.view import Needs, Scores, View
 
 
-@register("select", "p2", "masks among the n_t best of masks and commitments", "P2, self-planning")
+@register(
+    "select",
+    "p2",
+    "masks among the n_t best of masks and commitments",
+    "P2, self-planning",
+    note="Written from the paper; it was not compared with a decoder of the authors, and their "
+    "figures were not repeated.",
+)
 @dataclass(frozen=True)
 class PathPlan:
     """Masks that are among the n_t best of all positions, n_t by an even timetable of `steps`.
 
     A commitment counts with eta times the logarithm of its probability now. `p2_back` with the
-    same steps masks those again that lose their place. The original has no public decoder here.
+    same steps masks those again that lose their place.
     """
 
     steps: int = 256
@@ -52,7 +59,13 @@ class PathPlan:
         return first_in(best_first(key, some), count, some) & view.masked
 
 
-@register("revoke", "p2_back", "the least likely commitments that lost their place", "P2")
+@register(
+    "revoke",
+    "p2_back",
+    "the least likely commitments that lost their place",
+    "P2",
+    note="It belongs to `p2`; see there.",
+)
 @dataclass(frozen=True)
 class PathReturn:
     """Masks the least likely commitments again, as many as were committed beyond the timetable.

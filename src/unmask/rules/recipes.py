@@ -80,7 +80,7 @@ RECIPES: dict[str, Recipe] = {
             "confidence | threshold(0.9)",
             32,
             "auto",
-            note="DAEDAL: the canvas grows (length auto)",
+            note="DAEDAL: the canvas grows; its published figures were not repeated",
         ),
         Recipe("swd", "confidence | swd(5) | eb(0.1)", note="the paper's default for LLaDA"),
         Recipe("swd-block32", "confidence | swd(1) | eb(0.1)", 32, note="the paper's, in blocks"),
