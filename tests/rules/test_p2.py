@@ -19,7 +19,7 @@ def probabilities(model, canvas):
     return logits.double().softmax(-1)
 
 
-def planned(model, eta):
+def planned(model, eta, rank):
     """P2: the canvas after each step."""
     canvas, answer = [*PROMPT, *[MASK] * LENGTH], range(3, 12)
     shares = [3, 2, 2, 2]  # of nine masks
@@ -28,7 +28,8 @@ def planned(model, eta):
         known = {i for i in answer if canvas[i] != MASK}
 
         def standing(i, p=p, known=known):
-            return eta * p[i, canvas[i]].log() if i in known else p[i].max().log()
+            own = p[i, canvas[i]] if rank == "own" else p[i].max()
+            return eta * own.log() if i in known else p[i].max().log()
 
         best = sorted(answer, key=lambda i: -standing(i))[: len(known) + shares[step]]
         canvas = [
@@ -38,11 +39,12 @@ def planned(model, eta):
         yield canvas
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_masks_and_commitments_compete_for_the_places_of_the_timetable(seed):
+@pytest.mark.parametrize("rank", ["own", "newest"])
+@pytest.mark.parametrize("seed", range(4))
+def test_masks_and_commitments_compete_for_the_places_of_the_timetable(seed, rank):
     model, eta = random_lookup(seed, dtype=torch.float64), (0.3, 1.0, 2.0)[seed % 3]
-    rule = f"confidence | p2({STEPS}, eta={eta}) | p2_back({STEPS})"
-    *_, last = planned(model, eta)
+    rule = f"confidence | p2({STEPS}, eta={eta}, rank={rank}) | p2_back({STEPS}, rank={rank})"
+    *_, last = planned(model, eta, rank)
     assert decode(model, PROMPT, rule, length=LENGTH).canvas.tolist() == last
 
 

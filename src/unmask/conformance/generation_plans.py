@@ -166,9 +166,13 @@ def _card_plan(p: dict[str, Any], case: dict[str, Any]) -> GenerationPlan:
 
 
 def _open_dcoder_plan(p: dict[str, Any], case: dict[str, Any]) -> GenerationPlan:
+    infill = p["max_new_tokens"] == 0
     if p["alg"] == "p2":
-        raise NotOffered("p2 masks the lowest of all answer positions again after every step")
-    return replace(_dream_plan(p, case), infill=p["max_new_tokens"] == 0)
+        timetable = f"{p['steps']}, rank=newest"
+        plan = _dream_plan({**p, "alg": "maskgit_plus"}, case)
+        rule = f"confidence | p2({timetable}) | p2_back({timetable})"
+        return replace(plan, rule=rule, infill=infill)
+    return replace(_dream_plan(p, case), infill=infill)
 
 
 def _fast_dllm_v2_plan(p: dict[str, Any], case: dict[str, Any]) -> GenerationPlan:
