@@ -27,7 +27,7 @@ def planned(model, eta, rank):
         p = probabilities(model, canvas)
         known = {i for i in answer if canvas[i] != MASK}
 
-        def standing(i, p=p, known=known):
+        def standing(i, p=p, known=known, canvas=canvas):
             own = p[i, canvas[i]] if rank == "own" else p[i].max()
             return eta * own.log() if i in known else p[i].max().log()
 
