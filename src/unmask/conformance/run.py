@@ -51,9 +51,20 @@ def run(folder: Path, dtypes: Sequence[torch.dtype] = DTYPES) -> Report:
 
 
 def run_file(file: Path, report: Report, dtypes: Sequence[torch.dtype] = DTYPES) -> None:
-    """Run every case of one file; the denoisers are in the same folder."""
-    for line in file.read_text().splitlines():
-        _run_case(json.loads(line), file.parent, dtypes, report)
+    """Run every case of one file; the denoisers are in the same folder.
+
+    A case that cannot be read has failed, and the others run.
+    """
+    for number, line in enumerate(file.read_text().splitlines(), 1):
+        name = f"{file.name}, line {number}"
+        try:
+            case = json.loads(line)
+            name = case["id"]
+            _run_case(case, file.parent, dtypes, report)
+        except KeyError as missing:
+            report.add(name, "failed", f"the case has no {missing}")
+        except (ValueError, TypeError, AttributeError) as error:  # an UnmaskError is a ValueError
+            report.add(name, "failed", f"the case cannot be read: {error}")
 
 
 def _run_case(
