@@ -81,8 +81,8 @@ def test_rules_prints_a_part_by_its_name(capsys):
     out = capsys.readouterr().out
     assert out.startswith("  edit(tau=0, steps=16)\n")
     assert "Published for LLaDA2.1" in " ".join(out.split())
-    assert main(["rules", "--json", "vote"]) == 0
-    assert "votes by token" in json.loads(capsys.readouterr().out)["note"]
+    assert main(["rules", "--json", "p2_back"]) == 0
+    assert "belongs to `p2`" in json.loads(capsys.readouterr().out)["note"]
 
 
 def test_every_part_of_the_field_says_what_is_known_of_its_published_results():

@@ -82,6 +82,17 @@ RECIPES: dict[str, Recipe] = {
             "auto",
             note="DAEDAL: the canvas grows; its published figures were not repeated",
         ),
+        Recipe(
+            "p2",
+            "confidence | p2(256) | p2_back(256)",
+            length=256,
+            note="P2: commitments may be masked again",
+        ),
+        Recipe(
+            "vote",
+            "confidence | threshold(0.9) | vote(linear)",
+            note="temporal voting: the tokens that most steps predicted",
+        ),
         Recipe("swd", "confidence | swd(5) | eb(0.1)", note="the paper's default for LLaDA"),
         Recipe("swd-block32", "confidence | swd(1) | eb(0.1)", 32, note="the paper's, in blocks"),
         Recipe("swd-dream", "confidence | swd(30) | eb(0.1)", note="the paper's default for Dream"),
