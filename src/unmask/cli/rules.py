@@ -67,7 +67,8 @@ def _part_alone(text: str) -> Kind | None:
     from unmask.rules.recipes import RECIPES
     from unmask.rules.registry import kinds
 
-    return next((k for k in kinds() if k.name == text.strip() not in RECIPES), None)
+    name, known = text.strip(), {kind.name: kind for kind in kinds()}
+    return None if name in RECIPES else known.get(name)
 
 
 def _explained(text: str) -> Iterator[dict[str, Any]]:
@@ -78,7 +79,7 @@ def _explained(text: str) -> Iterator[dict[str, Any]]:
     recipe = RECIPES.get(text.strip())
     for rule in Rule.expand(text):
         made = map(kind_of, rule.parts)
-        sources = {kind.name: _sentences(kind.source, kind.note) for kind in made if kind.source}
+        sources = {kind.name: f"{kind.source}. {kind.note}" for kind in made if kind.source}
         about = {"recipe": recipe.name, "about": _about(recipe)} if recipe else {}
         yield {"rule": str(rule), **about, "steps": list(rule.explain()), "sources": sources}
 
@@ -89,7 +90,7 @@ def _as_text(rule: dict[str, Any]) -> str:
         lines.append(f"The recipe {rule['recipe']}: {rule['about']}.")
     lines.append("After each forward pass:")
     lines += [_filled(text, f"{number:3}. ") for number, text in enumerate(rule["steps"], 1)]
-    lines.append("Sources:")
+    lines += ["Sources:"] if rule["sources"] else []
     lines += [_filled(f"{name}: {source}", " " * 5) for name, source in rule["sources"].items()]
     return "\n".join(lines)
 
@@ -97,10 +98,6 @@ def _as_text(rule: dict[str, Any]) -> str:
 def _filled(text: str, first: str) -> str:
     """A text in lines, all as deep as the first one begins."""
     return textwrap.fill(text, 96, initial_indent=first, subsequent_indent=" " * len(first))
-
-
-def _sentences(source: str, note: str) -> str:
-    return f"{source}. {note}".strip()
 
 
 def _about(recipe: Recipe) -> str:
