@@ -79,7 +79,7 @@ def _explained(text: str) -> Iterator[dict[str, Any]]:
     recipe = RECIPES.get(text.strip())
     for rule in Rule.expand(text):
         made = map(kind_of, rule.parts)
-        sources = {kind.name: f"{kind.source}. {kind.note}" for kind in made if kind.source}
+        sources = {kind.name: f"{kind.source}. {kind.note}".strip() for kind in made if kind.source}
         about = {"recipe": recipe.name, "about": _about(recipe)} if recipe else {}
         yield {"rule": str(rule), **about, "steps": list(rule.explain()), "sources": sources}
 
