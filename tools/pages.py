@@ -58,7 +58,8 @@ def rules_page() -> Iterator[str]:
             yield f"`{kind.usage}`\n"
             yield f"{kind.summary}\n"
             yield f"`{kind.formula}` — {kind.source}\n"
-            yield from _details(kind.target.__doc__ or "")
+            if kind.details:
+                yield f"```\n{kind.details}\n```\n"
             if kind.note:
                 yield f"{kind.note}\n"
     yield "## Recipes\n"
@@ -69,15 +70,6 @@ def rules_page() -> Iterator[str]:
         rule = recipe.rule.replace("|", "\\|")
         block, length = recipe.block or "", recipe.length or ""
         yield f"| {recipe.name} | `{rule}` | {block} | {length} | {recipe.note} |"
-
-
-def _details(docstring: str) -> Iterator[str]:
-    """A docstring without its first line."""
-    import inspect
-
-    _, _, rest = inspect.cleandoc(docstring).partition("\n")
-    if rest.strip():
-        yield f"```\n{rest.strip()}\n```\n"
 
 
 if __name__ == "__main__":

@@ -68,6 +68,31 @@ def test_rules_knows_the_recipes_by_name(capsys):
     assert capsys.readouterr().out.startswith("confidence | swd(1) | eb(0.1)")
 
 
+def test_rules_says_what_belongs_to_a_recipe_and_where_its_parts_come_from(capsys):
+    assert main(["rules", "daedal"]) == 0
+    assert "block 32; length auto; DAEDAL" in capsys.readouterr().out
+    assert main(["rules", "less"]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "less: LESS Is More, for LLaDA. Equal to the authors' code" in out
+
+
+def test_rules_prints_a_part_by_its_name(capsys):
+    assert main(["rules", "edit"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("  edit(tau=0, steps=16)\n")
+    assert "Published for LLaDA2.1" in " ".join(out.split())
+    assert main(["rules", "--json", "p2_back"]) == 0
+    assert "belongs to `p2`" in json.loads(capsys.readouterr().out)["note"]
+
+
+def test_every_part_of_the_field_says_what_is_known_of_its_published_results():
+    from unmask.rules.registry import kind_named
+
+    field = "less less_dream localleap adablock prophet saber slowfast wino upstream frontier edit"
+    for name in [*field.split(), "p2", "vote", "even", "narrow", "backtrack", "penalty", "p2_back"]:
+        assert kind_named(name).note, name
+
+
 def test_the_table_is_there_as_json(capsys):
     assert main(["rules", "--json"]) == 0
     table = json.loads(capsys.readouterr().out)

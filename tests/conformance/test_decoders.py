@@ -271,3 +271,18 @@ def test_cases_are_read_from_files_of_any_name(one_case, tmp_path):
 def test_a_folder_without_cases_is_an_error(tmp_path):
     with pytest.raises(UnmaskError, match="has no golden decoder cases"):
         run(tmp_path)
+
+
+def test_a_case_that_cannot_be_read_is_named_and_the_others_run(tmp_path):
+    (tmp_path / "denoiser_a.npz").write_bytes((GOLDEN / "denoiser_a.npz").read_bytes())
+    good = (GOLDEN / "upstream_fastdllm.jsonl").read_text().splitlines()[0]
+    without, wrong = json.loads(good), json.loads(good)
+    del without["config"]["gen_length"]
+    wrong["config"]["threshold"] = "high"
+    lines = [json.dumps(without), json.dumps(wrong), "[1, 2]", "{", good]
+    (tmp_path / "upstream_fastdllm.jsonl").write_text("\n".join(lines))
+    report = run(tmp_path, [torch.float64])
+    statuses = [outcome.status for outcome in report.outcomes]
+    assert statuses == ["not offered"] * 3 + ["failed", "passed"]
+    assert "no 'gen_length'" in report.outcomes[0].reason
+    assert report.outcomes[3].case == "upstream_fastdllm.jsonl/4"

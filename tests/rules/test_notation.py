@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unmask import Rule, RuleError, UnknownName
+from unmask.rules import registry
 from unmask.rules.notation import expand, parse
 from unmask.rules.prefixes import EntropyBound
 from unmask.rules.registry import kinds, show
@@ -186,6 +187,14 @@ def test_unbalanced_braces_are_named(text):
 def test_an_empty_choice_is_named(text):
     with pytest.raises(RuleError, match="an empty choice in the braces"):
         expand(text)
+
+
+def test_a_part_alone_is_known_though_nothing_has_loaded_the_parts_yet(monkeypatch):
+    edit = registry.kind_named("edit")
+    monkeypatch.delitem(registry.TABLE, "edit")
+    monkeypatch.setattr(registry, "_load", lambda: registry.TABLE.setdefault("edit", edit))
+    with pytest.raises(RuleError, match="the rule has no score"):
+        Rule.parse("edit")
 
 
 def test_an_unknown_part_lists_all_that_are_known():

@@ -92,6 +92,8 @@ def _dream_plan(p: CaseConfig, case: dict[str, Any]) -> GenerationPlan:
         )
     if p["alg"] == "confidence_threshold":
         rule = f"confidence | threshold({p['threshold']}, test=ge) | cap(1, steps={steps})"
+    elif p["alg"] == "p2":  # Open-dCoder's
+        rule = f"confidence | p2({steps}, rank=newest) | p2_back({steps}, rank=newest)"
     else:
         rule = dream_rule(p)
     return GenerationPlan(rule, length, sampling=sampling, seed=case.get("torch_manual_seed", 0))
@@ -195,8 +197,6 @@ def _card_plan(p: CaseConfig, case: dict[str, Any]) -> GenerationPlan:
 
 
 def _open_dcoder_plan(p: CaseConfig, case: dict[str, Any]) -> GenerationPlan:
-    if p["alg"] == "p2":
-        raise NotOffered("p2 masks the lowest of all answer positions again after every step")
     return replace(_dream_plan(p, case), infill=p["max_new_tokens"] == 0)
 
 

@@ -60,10 +60,10 @@ def _standing(state: State, width: int) -> Tensor:
 
 
 def _answer_cells(state: State, begin: int, count: int) -> Tensor:
-    """True at `count` positions of the answer from `begin` on: [B, L]."""
+    """True at `count` positions from the answer's `begin` on, masks or not: [B, L]."""
     place = torch.arange(state.tokens.shape[-1]) - state.origin[:, None]
     inside = (place >= begin) & (place < begin + count)
-    return inside & (place < (state.end - state.origin)[:, None])
+    return inside & (place < (state.length - state.origin)[:, None])
 
 
 def _logit_gaps(state: State, span: tuple[int, int], where: Where, logits: Tensor) -> Tensor:

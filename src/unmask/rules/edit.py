@@ -20,14 +20,16 @@ from unmask.rules.words import counted
     "edit",
     "x_i <- argmax p_i where max p_i > tau and it differs",
     "SGLang's joint threshold; LLaDA2.1's token-to-token",
+    note="With `threshold` and `penalty` equal to SGLang's code in every golden case. Published "
+    "for LLaDA2.1, which was trained to edit; another model may confirm what it sees, or change "
+    "it without end.",
 )
 @dataclass(frozen=True)
 class TokenEdit:
     """Replaces a committed token of the block when the model now prefers another one above tau.
 
     A full block is looked at again until nothing changes, in at most `steps` forwards, and one to
-    see that. Published for LLaDA2.1, which was trained to edit; another model may confirm what it
-    sees, or change it without end.
+    see that.
     """
 
     tau: float = 0.0

@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args, get_origin
 
 from unmask.errors import RuleError, UnknownName, did_you_mean, shown
 from unmask.rules.recipes import RECIPES
-from unmask.rules.registry import STAGES, TABLE, Argument, Kind, kind_named, kinds
+from unmask.rules.registry import STAGES, Argument, Kind, kind_named, kinds
 
 MOST_RULES = 10_000  # that one text with braces may stand for
 _PART = re.compile(r"\s*([A-Za-z][\w-]*)\s*(?:\((.*)\))?\s*$", re.DOTALL)
@@ -27,10 +27,10 @@ def read(text: str) -> list[tuple[Kind, dict[str, Any]]]:
     if "{" in text or "}" in text:
         count = len(expand(text))
         raise RuleError(f"{shown(text)} is a sweep of {count} rules; give one rule")
-    parts, latest = [], 0
+    parts, latest, known = [], 0, [kind.name for kind in kinds()]
     for piece in text.split("|"):
-        if piece.strip() == text.strip() and (name := _matched(piece, text)[1]) not in TABLE:
-            raise UnknownName("rule or recipe", name, [*RECIPES, *(kind.name for kind in kinds())])
+        if piece.strip() == text.strip() and (name := _matched(piece, text)[1]) not in known:
+            raise UnknownName("rule or recipe", name, [*RECIPES, *known])
         kind, knobs = read_part(piece, text)
         stage = STAGES.index(kind.stage)
         if stage < latest:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -10,49 +11,73 @@ from torch import Tensor
 from unmask.errors import require, require_whole
 from unmask.rules.part import Standing
 from unmask.rules.registry import notation, register, show
-from unmask.rules.schedules import even_share
+from unmask.rules.schedules import steps_per_window
 from unmask.rules.select import best_first, first_in
-from unmask.rules.view import Needs, Scores, View
+from unmask.rules.view import Needs, Progress, Scores, View
+
+Rank = Literal["own", "newest"]
+_OF = {"own": "its token", "newest": "the likeliest token there"}
 
 
-@register("select", "p2", "masks among the n_t best of masks and commitments", "P2, self-planning")
+@register(
+    "select",
+    "p2",
+    "masks among the n_t best of masks and commitments",
+    "P2, self-planning; Open-dCoder",
+    note="With rank=newest equal to Open-dCoder's code in its golden cases; rank=own is written "
+    "from the paper. The published figures were not repeated.",
+)
 @dataclass(frozen=True)
 class PathPlan:
     """Masks that are among the n_t best of all positions, n_t by an even timetable of `steps`.
 
-    A commitment counts with eta times the logarithm of its probability now. `p2_back` with the
-    same steps masks those again that lose their place. The original has no public decoder here.
+    A commitment counts with eta times the logarithm of a probability. `p2_back` with the same
+    steps and rank masks those again that lose their place.
+    rank: `own` takes the probability of the commitment's token now; `newest` that of the likeliest
+        token there.
     """
 
     steps: int = 256
     eta: float = 1.0
+    rank: Rank = "own"
 
     grid = "{8,16,32,64,128,256}"
     adaptive = False
-    needs = Needs(support=True)
+    waits = True
 
     def __post_init__(self) -> None:
         require_whole("p2: steps", self.steps, 1)
         require(self.eta >= 0, f"p2: eta must be >= 0, got {self.eta}")
 
+    @property
+    def needs(self) -> Needs:
+        return _needs_of(self.rank)
+
     def describe(self) -> str:
         return (
             f"Commit the masks that rank among the best of masks and commitments, as many as "
-            f"{self.steps} steps ask for; a commitment counts {show(self.eta)} log p."
+            f"{self.steps} steps ask for; a commitment counts {show(self.eta)} log p of "
+            f"{_OF[self.rank]}."
         )
 
     def why(self, at: Standing) -> str:
         return f"{notation(self)} ranks masks beside commitments, and it was {at.place}"
 
     def __call__(self, view: View, scores: Scores) -> Tensor:
-        held = self.eta * view.declared("support").log().clamp_min(-1e300)
-        key = torch.where(view.masked, scores.key, held)
+        held = self.eta * _standing(view, self.rank).log().clamp_min(-1e300)
         some = view.masked | view.revocable
-        count = view.revocable.sum(-1) + even_share(self.steps, view.progress)
-        return first_in(best_first(key, some), count, some) & view.masked
+        order = best_first(torch.where(view.masked, scores.key, held), some)
+        count = some.sum(-1) - _masks_after(self.steps, view.progress)
+        return first_in(order, count, some) & view.masked
 
 
-@register("revoke", "p2_back", "the least likely commitments that lost their place", "P2")
+@register(
+    "revoke",
+    "p2_back",
+    "the least likely commitments that lost their place",
+    "P2",
+    note="It belongs to `p2`; see there.",
+)
 @dataclass(frozen=True)
 class PathReturn:
     """Masks the least likely commitments again, as many as were committed beyond the timetable.
@@ -61,22 +86,41 @@ class PathReturn:
     """
 
     steps: int = 256
-
-    needs = Needs(support=True)
+    rank: Rank = "own"
 
     def __post_init__(self) -> None:
         require_whole("p2_back: steps", self.steps, 1)
 
+    @property
+    def needs(self) -> Needs:
+        return _needs_of(self.rank)
+
     def describe(self) -> str:
         return (
             "Mask the least likely commitments again, as many as were committed beyond the share "
-            f"of {self.steps} steps."
+            f"of {self.steps} steps, by the probability of {_OF[self.rank]}."
         )
 
     def why(self) -> str:
         return "it was the least likely, and the step committed more than its share"
 
     def __call__(self, view: View) -> Tensor:
-        excess = view.declared("chosen").sum(-1) - even_share(self.steps, view.progress)
-        order = best_first(-view.declared("support"), view.revocable)
+        left = (view.masked & ~view.declared("chosen")).sum(-1)
+        excess = _masks_after(self.steps, view.progress) - left
+        order = best_first(-_standing(view, self.rank), view.revocable)
         return first_in(order, excess, view.revocable)
+
+
+def _needs_of(rank: Rank) -> Needs:
+    return Needs(support=True) if rank == "own" else Needs(fixed=True)
+
+
+def _standing(view: View, rank: Rank) -> Tensor:
+    """The probability by which a commitment is ranked: [B, W]."""
+    return view.declared("support") if rank == "own" else view.confidence
+
+
+def _masks_after(steps: int, progress: Progress) -> Tensor:
+    """How many masks the timetable leaves after this step, rounded down in float32: [B]."""
+    share = 1 - (progress.step + 1).double() / steps_per_window(steps, progress)
+    return (progress.opened.float() * share.clamp_min(0).float()).long()

@@ -12,7 +12,11 @@ from unmask.rules.view import Needs
 
 
 @register(
-    "logits", "penalty", "logit of the token before - amount", "SGLang's joint threshold, LLaDA2.1"
+    "logits",
+    "penalty",
+    "logit of the token before - amount",
+    "SGLang's joint threshold, LLaDA2.1",
+    note="It belongs to `edit`; see there.",
 )
 @dataclass(frozen=True)
 class Penalty:

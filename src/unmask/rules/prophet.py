@@ -13,14 +13,21 @@ from unmask.rules.schedules import steps_per_window
 from unmask.rules.view import Needs, Scores, View
 
 
-@register("limit", "prophet", "all masks at once if the mean logit gap >= bar(t)", "Prophet")
+@register(
+    "limit",
+    "prophet",
+    "all masks at once if the mean logit gap >= bar(t)",
+    "Prophet",
+    note="With `static` equal to the authors' code in every golden case; theirs always looks at 5 "
+    "positions. Published with prompts that fix where the final answer stands; elsewhere there is "
+    "no such place. The figures were not repeated.",
+)
 @dataclass(frozen=True)
 class Prophet:
     """Fills every mask of the canvas once the logits of the answer's key positions are far apart.
 
     The gap is the largest raw logit minus the next, on average over `length` positions from
     `answer` on, committed or not. The bar is `early`, `mid` or `late` in the thirds of `steps`.
-    Published with prompts that fix where the final answer stands; elsewhere there is no such place.
     """
 
     answer: int = 0

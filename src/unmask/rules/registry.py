@@ -87,6 +87,11 @@ class Kind:
         """The first line of the part's docstring."""
         return (inspect.getdoc(self.target) or "").partition("\n")[0]
 
+    @property
+    def details(self) -> str:
+        """The docstring after its first line."""
+        return (inspect.getdoc(self.target) or "").partition("\n")[2].strip()
+
     @cached_property
     def arguments(self) -> tuple[Argument, ...]:
         """The knobs, in the order of the notation."""

@@ -20,13 +20,21 @@ from unmask.rules.words import beside
 LEVEL = PartMemory("saber.level", nan, sequence=True)  # the score at the latest commit
 
 
-@register("select", "saber", "{ i : S_i > mean S at commit }, at least the n best", "Saber")
+@register(
+    "select",
+    "saber",
+    "{ i : S_i > mean S at commit }, at least the n best",
+    "Saber",
+    note="Equal to the authors' code in every golden case. Where fewer than n candidates are left, "
+    "theirs also takes positions that are none. Published for code, together with `backtrack`; "
+    "the figures were not repeated.",
+)
 @dataclass(frozen=True)
 class Saber:
     """Every position whose score is above the mean of all scores at commit; at least the n best.
 
     A position that is masked again keeps its value in the mean until it is committed anew. Earlier
-    blocks stay open. Published for code generation, together with `backtrack`.
+    blocks stay open.
     """
 
     n: int = 2
@@ -70,7 +78,13 @@ def _bar(view: View) -> Tensor:
     return torch.where(count > 0, total / count.clamp_min(1), 1.0)
 
 
-@register("revoke", "backtrack", "the r commitments whose confidence rose least", "Saber")
+@register(
+    "revoke",
+    "backtrack",
+    "the r commitments whose confidence rose least",
+    "Saber",
+    note="It belongs to `saber`; see there.",
+)
 @dataclass(frozen=True)
 class Backtrack:
     """Masks those commitments again whose confidence has risen least since the last forward.

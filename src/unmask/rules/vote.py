@@ -17,14 +17,21 @@ KEPT = 8  # tokens of a position that may win
 TOKENS, VOTES = PartMemory("vote.tokens", -1, (KEPT,)), PartMemory("vote.votes", 0.0, (KEPT,))
 
 
-@register("revoke", "vote", "x_i <- the token with most votes of all steps", "Time Is a Feature")
+@register(
+    "revoke",
+    "vote",
+    "x_i <- the token with most votes of all steps",
+    "Time Is a Feature",
+    note="Published for whole answers that are read out of each step; this votes by token, so the "
+    "published figures say nothing about it.",
+)
 @dataclass(frozen=True)
 class TemporalVote:
     """When a block is full, writes at each position the token that most of its steps predicted.
 
     Every forward votes with the likeliest token of every position; `weight` says how much: the
     same always (`even`), in proportion to the step (`linear`), or twice as much in each step
-    (`double`). Published for whole answers that are read out of each step; this votes by token.
+    (`double`).
     """
 
     weight: Literal["even", "linear", "double"] = "linear"

@@ -21,7 +21,14 @@ if TYPE_CHECKING:
     from unmask.models.denoiser import ModelSpec
 
 
-@register("select", "wino", "{ i : S_i > tau }, at most 5 to 20; else the best one", "WINO")
+@register(
+    "select",
+    "wino",
+    "{ i : S_i > tau }, at most 5 to 20; else the best one",
+    "WINO",
+    note="With `narrow` equal to the authors' code in every golden case. The published figures "
+    "were not repeated.",
+)
 @dataclass(frozen=True)
 class WideIn:
     """Every position whose score is above tau, but at most 70% of the masks: from 5 to 20."""
@@ -57,6 +64,7 @@ class WideIn:
     "narrow",
     "{ i : p(x_i) < tau without attention to x_i }, fewer than were committed",
     "WINO",
+    note="It belongs to `wino`; see there.",
 )
 @dataclass(frozen=True)
 class NarrowOut:

@@ -15,19 +15,8 @@ from unmask.rules.registry import kind_of, knobs_of, notation
 from unmask.rules.rule import Rule
 
 VALUES = 4  # of a knob at most: the whole arena takes minutes, not hours
-# Parts of the field that have no recipe of their own.
+# Rules that have no recipe of their own.
 OTHERS = (
-    Recipe(
-        "p2",
-        "confidence | p2(256) | p2_back(256)",
-        length=256,
-        note="P2: commitments may be masked again",
-    ),
-    Recipe(
-        "vote",
-        "confidence | threshold(0.9) | vote(linear)",
-        note="temporal voting: the tokens that most steps predicted",
-    ),
     Recipe("swd-js", "confidence | swd(5, kl=js) | eb(0.1)", note="SWD, Jensen-Shannon divergence"),
 )
 KNOWN = {each.name: each for each in (*RECIPES.values(), *OTHERS)}
