@@ -193,7 +193,7 @@ class DecodingOptions:
     )
     family: str | None = _option(
         "word",
-        "family of the checkpoint, where config.json does not tell; 'unmask models --families' "
+        "family of the checkpoint, where config.json does not say it; 'unmask models --families' "
         "lists them",
         "by config.json and the folder's name",
         words=FAMILY_NAMES,
