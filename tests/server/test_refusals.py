@@ -82,7 +82,7 @@ def refused(response, status=400):
         ({"regex": "(a"}, None, "no regular expression"),
         ({"choice": []}, "choice", "at least 1 item"),
         ({"choice": ["Ünique"]}, None, "holds no answer that this model can write"),
-        ({"guided_json": {"not": {}}}, None, "not is not kept"),
+        ({"guided_json": {"not": {}}}, None, "not is not supported"),
         ({"structured_outputs": {}}, "structured_outputs", "give one of json, regex, choice"),
         ({"structured_outputs": {"grammar": "x"}}, "structured_outputs", "not permitted"),
         ({"response_format": {"type": "xml"}}, "response_format", "json_schema"),

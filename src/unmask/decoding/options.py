@@ -71,7 +71,7 @@ class Option:
         return value
 
     def _limit(self, value: Any) -> str:
-        """What a wrong value should be: a number that is too large is told the upper limit."""
+        """What a wrong value should be; for a number that is too large, the upper limit alone."""
         number = isinstance(value, int | float) and not isinstance(value, bool)
         return f"at most {self.most}" if number and value > self.most else self.allowed
 
