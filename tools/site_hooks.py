@@ -6,9 +6,10 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from mkdocs.structure.files import File, Files
+if TYPE_CHECKING:
+    from mkdocs.structure.files import Files
 
 ROOT = Path(__file__).parents[1]
 README, NOTEBOOKS = ROOT / "README.md", ROOT / "examples" / "notebooks"
@@ -16,6 +17,8 @@ README, NOTEBOOKS = ROOT / "README.md", ROOT / "examples" / "notebooks"
 
 def on_files(files: Files, config: Any) -> Files:
     """Add README.md as index.md, with links as seen from docs/."""
+    from mkdocs.structure.files import File
+
     text = re.sub(
         r"\[docs/|\]\(docs/", lambda part: part[0][:-5], README.read_text(encoding="utf-8")
     )
@@ -41,5 +44,9 @@ def notebook_page(notebook: dict[str, Any]) -> str:
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """The site has no folder above docs/."""
-    return re.sub(r"\[([^\]]*)\]\(\.\./[^)]*\)", r"\1", markdown)
+    """The page as MkDocs reads it: no folder above docs/, and bars in code without a backslash.
+
+    GitHub needs `\\|` for a bar in a table's code. MkDocs would show the backslash.
+    """
+    inside = re.sub(r"\[([^\]]*)\]\(\.\./[^)]*\)", r"\1", markdown)
+    return re.sub(r"`[^`\n]*`", lambda code: code[0].replace("\\|", "|"), inside)
