@@ -22,7 +22,8 @@ def on_files(files: Files, config: Any) -> Files:
     text = re.sub(
         r"\[docs/|\]\(docs/", lambda part: part[0][:-5], README.read_text(encoding="utf-8")
     )
-    text = re.sub(r"\[([^\]]*)\]\((?!img/|[\w-]+\.md|http)[^)]*\)", r"`\1`", text)
+    text = text.replace("](examples/notebooks)", "](notebooks/first-steps.md)")
+    text = re.sub(r"\[([^\]]*)\]\((?!img/|[\w/-]+\.md|http)[^)]*\)", r"`\1`", text)
     text = re.sub(r"\[((?:CONTRIBUTING|CHANGELOG|SECURITY)\.md)\]\([^)]*\)", r"`\1`", text)
     files.append(File.generated(config, "index.md", content=text))
     for file in NOTEBOOKS.glob("*.ipynb"):
