@@ -39,7 +39,7 @@ arena: setup  # every rule along its knob on the embedded model; docs/arena.md i
 	$(BIN)/unmask arena --store build/arena.sqlite --output build/arena
 	$(BIN)/python tools/arena_page.py build/arena docs
 
-docs: setup  # the site, in build/site; a dead link is an error
+docs: $(CORE)  # the site, in build/site; a dead link is an error
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[docs]"
 	$(BIN)/python -m mkdocs build --strict --quiet
 

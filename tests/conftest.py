@@ -7,7 +7,7 @@ import os
 import re
 import shutil
 import warnings
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 import pytest
@@ -154,34 +154,37 @@ LONG = {
     "tests/trace/test_figure_pipeline.py",
 }
 
-# What to install, by the reason of a skipped test.
+# What is missing and the command that adds it, by the reason of a skipped test.
 INSTALL = (
-    (re.compile(r"chromium"), "chromium", ""),
-    (re.compile(r"bwrap|bubblewrap"), "bubblewrap", ""),
+    (re.compile(r"chromium"), "chromium", "sudo apt-get install chromium"),
+    (re.compile(r"bwrap|bubblewrap"), "bubblewrap", "sudo apt-get install bubblewrap"),
     (re.compile(r"SGLang is not installed"), "sglang", "make test-engines"),
     (re.compile(r"there is no CUDA device"), "a CUDA device", ""),
-    (re.compile(r"no C\+\+ compiler|it was not built"), "a C++ compiler", ""),
-    (re.compile(r"UNMASK_DATA"), "the benchmarks' data", "UNMASK_DATA names their folder"),
-    (re.compile(r"could not import '([\w.]+)'"), None, ""),
-    (re.compile(r"(\S+) is not installed"), None, ""),
+    (
+        re.compile(r"no C\+\+ compiler|it was not built"),
+        "a C++ compiler",
+        "sudo apt-get install g++",
+    ),
+    (re.compile(r"UNMASK_DATA"), "UNMASK_DATA", "set it to the folder of the benchmarks"),
+    (re.compile(r"could not import '([\w.]+)'"), None, "make setup"),
+    (re.compile(r"(\S+) is not installed"), None, "make setup"),
 )
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say in one line what to install for the tests that were skipped."""
-    skipped = terminalreporter.stats.get("skipped", [])
-    counts = Counter(_to_install(str(report.longrepr[2])) for report in skipped)
-    others = counts.pop(("", ""), 0)
-    named = [
-        f"{name} ({count}{f': {how}' * bool(how)})" for (name, how), count in counts.most_common()
-    ]
-    told = [f"to run them install: {', '.join(named)}"] if named else []
-    told += [f"{others} do not apply to this machine"] if others else []
-    if skipped:
-        terminalreporter.write_line(f"{len(skipped)} skipped; {'; '.join(told)}")
+    """Say which tests were left out, what is missing, and the command that adds it."""
+    left_out = defaultdict(Counter)
+    for report in terminalreporter.stats.get("skipped", []):
+        left_out[_missing(str(report.longrepr[2]))][report.nodeid.partition("::")[0]] += 1
+    for (name, how), files in sorted(left_out.items()):
+        why = f"{name} is missing" if name else "they do not apply to this machine"
+        where = ", ".join(f"{file} {count}" for file, count in files.most_common(4))
+        where += f" and {len(files) - 4} more files" * (len(files) > 4)
+        add = f" To add them: {how}." if how else ""
+        terminalreporter.write_line(f"{files.total()} tests left out: {why}.{add} ({where})")
 
 
-def _to_install(reason: str) -> tuple[str, str]:
+def _missing(reason: str) -> tuple[str, str]:
     for pattern, name, how in INSTALL:
         if match := pattern.search(reason):
             return name or match[1], how

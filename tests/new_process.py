@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import io
+import os
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from unittest.mock import patch
 
@@ -20,9 +21,20 @@ def unmask(folder: Path, *commands: Sequence[str], path: str | Path = "") -> tup
     The parts that they import are forgotten afterwards, as if a process had ended.
     """
     out, err = _stream(), _stream()
-    with new_process(path), chdir(folder), redirect_stdout(out), redirect_stderr(err):
+    with new_process(path), inside(folder), redirect_stdout(out), redirect_stderr(err):
         code = next(filter(None, map(_run, commands)), 0)
     return code, *(each.buffer.getvalue().decode() for each in (out, err))
+
+
+@contextmanager
+def inside(folder: Path) -> Iterator[None]:
+    """Work in a folder, then go back (contextlib.chdir needs Python 3.11)."""
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        yield
+    finally:
+        os.chdir(before)
 
 
 @contextmanager

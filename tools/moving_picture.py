@@ -21,6 +21,7 @@ LENGTH = 24
 
 COLUMNS, WIDE, HIGH, GAP = 4, 47, 28, 4  # of the cells; narrow, so that a phone can show them
 PANEL = COLUMNS * (WIDE + GAP) - GAP
+NEW, OLD = "#bfe3cd", "#ffffff"  # a token that was just committed is green
 SECONDS, REST = 0.5, 4.0  # of a forward pass, and of the last picture
 SIZE = (2 * PANEL + 40, 336)
 
@@ -41,7 +42,7 @@ class Panel:
         answer = session.generate(PROMPT, rule=rule, length=LENGTH, block="full", eos="keep")
         assert session.tokenizer is not None
         words = [session.tokenizer.decode([token]).strip() for token in answer.ids]
-        words += ["end"] + [""] * (LENGTH - len(words) - 1)
+        words += ["EOS"] * (LENGTH - len(words))
         steps, right = answer.commit_steps[-LENGTH:], answer.text.endswith(RIGHT)
         return cls(rule, words, steps, answer.nfe, right)
 
@@ -73,32 +74,35 @@ def _panel(panel: Panel, whole: float) -> Iterator[str]:
     for place, (word, step) in enumerate(zip(panel.words, panel.steps, strict=True)):
         x, y = place % COLUMNS * (WIDE + GAP), 42 + place // COLUMNS * (HIGH + GAP)
         yield f'<rect x="{x}" y="{y}" width="{WIDE}" height="{HIGH}" rx="5" fill="#d9dde5"/>'
-        yield '<g opacity="0">'
-        yield _appears((step + 1) * SECONDS, whole)
+        ink, after = "#8a93a2" if word == "EOS" else "#1f2430", (step + 1) * SECONDS
+        yield f"<g>{_animated('opacity', (0, 1), after, whole)}"
         yield (
-            f'<rect x="{x}" y="{y}" width="{WIDE}" height="{HIGH}" rx="5" fill="#ffffff" '
-            f'stroke="{"#b9c0cc" if word else "#e4e7ec"}"/>'
+            f'<rect x="{x}" y="{y}" width="{WIDE}" height="{HIGH}" rx="5" fill="{OLD}" '
+            f'stroke="#b9c0cc">{_animated("fill", (NEW, OLD), after + SECONDS, whole)}</rect>'
         )
         yield (
             f'<text x="{x + WIDE / 2}" y="{y + 19}" text-anchor="middle" '
-            f'fill="#1f2430">{escape(word)}</text></g>'
+            f'fill="{ink}">{escape(word)}</text></g>'
         )
     colour, verdict = ("#157347", "right") if panel.right else ("#b02a37", "wrong")
     y = 42 + -(-len(panel.words) // COLUMNS) * (HIGH + GAP) + 20
-    yield '<g opacity="0">'
-    yield _appears(panel.forwards * SECONDS, whole)
+    appears = _animated("opacity", (0, 1), panel.forwards * SECONDS, whole)
     yield (
-        f'<text y="{y}" fill="{colour}" font-weight="600">{verdict}, {panel.forwards} forwards'
-        "</text></g>"
+        f'<text y="{y}" fill="{colour}" font-weight="600">{appears}{verdict}, '
+        f"{panel.forwards} forwards</text>"
     )
 
 
-def _appears(after: float, whole: float) -> str:
-    """An animation that shows its group from a time on, again and again."""
-    share = f"{after / whole:.4f}"
+def _animated(attribute: str, values: tuple[object, object], at: float, whole: float) -> str:
+    """An attribute that changes at a time, again and again.
+
+    A viewer without animations shows the last value.
+    """
+    before, after = values
     return (
-        f'<animate attributeName="opacity" values="0;1;1" keyTimes="0;{share};1" '
-        f'calcMode="discrete" dur="{whole:g}s" repeatCount="indefinite"/>'
+        f'<animate attributeName="{attribute}" values="{before};{after};{after}" '
+        f'keyTimes="0;{at / whole:.4f};1" calcMode="discrete" dur="{whole:g}s" '
+        'repeatCount="indefinite"/>'
     )
 
 

@@ -6,9 +6,10 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from mkdocs.structure.files import File, Files
+if TYPE_CHECKING:
+    from mkdocs.structure.files import Files
 
 ROOT = Path(__file__).parents[1]
 README, NOTEBOOKS = ROOT / "README.md", ROOT / "examples" / "notebooks"
@@ -16,10 +17,13 @@ README, NOTEBOOKS = ROOT / "README.md", ROOT / "examples" / "notebooks"
 
 def on_files(files: Files, config: Any) -> Files:
     """Add README.md as index.md, with links as seen from docs/."""
+    from mkdocs.structure.files import File
+
     text = re.sub(
         r"\[docs/|\]\(docs/", lambda part: part[0][:-5], README.read_text(encoding="utf-8")
     )
-    text = re.sub(r"\[([^\]]*)\]\((?!img/|[\w-]+\.md|http)[^)]*\)", r"`\1`", text)
+    text = text.replace("](examples/notebooks)", "](notebooks/first-steps.md)")
+    text = re.sub(r"\[([^\]]*)\]\((?!img/|[\w/-]+\.md|http)[^)]*\)", r"`\1`", text)
     text = re.sub(r"\[((?:CONTRIBUTING|CHANGELOG|SECURITY)\.md)\]\([^)]*\)", r"`\1`", text)
     files.append(File.generated(config, "index.md", content=text))
     for file in NOTEBOOKS.glob("*.ipynb"):
@@ -41,5 +45,9 @@ def notebook_page(notebook: dict[str, Any]) -> str:
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """The site has no folder above docs/."""
-    return re.sub(r"\[([^\]]*)\]\(\.\./[^)]*\)", r"\1", markdown)
+    """The page as MkDocs reads it: no folder above docs/, and bars in code without a backslash.
+
+    GitHub needs `\\|` for a bar in a table's code. MkDocs would show the backslash.
+    """
+    inside = re.sub(r"\[([^\]]*)\]\(\.\./[^)]*\)", r"\1", markdown)
+    return re.sub(r"`[^`\n]*`", lambda code: code[0].replace("\\|", "|"), inside)

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from unmask.cli import demo, main
+from unmask.embedded import PROMPTS
 from unmask.lab.sweep.store import Store
 
 SMALL = ["--task", "copy", "--length", "16", "--block", "full", "--limit", "3"]
@@ -93,8 +94,12 @@ def test_tasks_are_listed_and_shown(capsys):
     assert main(["tasks"]) == 0
     listed = capsys.readouterr().out
     assert all(name in listed for name in ("humaneval", "mbpp", "gsm8k", "math500", "words"))
+    assert all(f'"{prompt}"' in listed for prompt in PROMPTS)
     assert main(["tasks", "gsm8k"]) == 0
-    assert "lm-eval" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "paper            512 tokens, blocks of 32, EOS kept; " in shown
+    assert "official         512 tokens, full window, EOS last; " in shown
+    assert "lm-eval" in shown
     assert main(["tasks", "gsm8k", "--json"]) == 0
     assert set(json.loads(capsys.readouterr().out)["presets"]) >= {"paper", "official", "lm-eval"}
 

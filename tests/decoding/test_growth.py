@@ -121,7 +121,7 @@ def test_what_does_not_go_with_length_auto_is_an_error():
         decode(model, [1], RULE, length="auto", steps=4)
     with pytest.raises(RequestError, match="longest is for length auto"):
         decode(model, [1], RULE, length=4, longest=8)
-    with pytest.raises(RequestError, match="has its length"):
+    with pytest.raises(RequestError, match="already has a length"):
         infill_request(SPEC, [1, MASK], Settings(RULE, growth=GROWTH))
     with pytest.raises(RequestError, match="needs an EOS token"):
         prompt_request(ModelSpec(3, 4), [1], 8, Settings(RULE, growth=GROWTH))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 import re
 import sys
-from contextlib import chdir, contextmanager
+from contextlib import contextmanager
 
 import nbformat
 import pytest
@@ -13,7 +13,7 @@ from IPython.core.history import HistoryManager
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
 
-from tests.new_process import new_process
+from tests.new_process import inside, new_process
 from tools.notebooks import FOLDER, printed
 
 
@@ -55,5 +55,5 @@ def test_the_notebooks_print_what_they_show(tmp_path, monkeypatch):
     assert names == ["first-steps", "own-rule", "read-a-trace"]
     for name in names:
         shown = nbformat.read(FOLDER / f"{name}.ipynb", as_version=4)
-        with new_process(), chdir(tmp_path):
+        with new_process(), inside(tmp_path):
             assert rounded(executed(shown)) == rounded(printed(shown)), name

@@ -91,6 +91,13 @@ def test_the_verdict_names_a_difference_only_if_it_has_a_star():
     assert verdict.endswith("The forwards do not differ.")
 
 
+def test_the_verdict_on_several_rules_says_both_p():
+    curves = curves_of(a=("0" * 6 + "1" * 4, 8), b=("1" * 10, 8), c=("1" * 10, 8))
+    for verdict in RuleComparison(curves).verdicts():
+        assert "p 0.031 (0.062 after the correction)" in verdict
+        assert "cannot be told apart" in verdict
+
+
 def test_the_examples_that_tell_rules_apart_come_with_a_command():
     curves = curves_of(entropy=("1100", 8), margin=("1010", 8))
     gained, lost = sorted(

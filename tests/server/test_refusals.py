@@ -82,7 +82,7 @@ def refused(response, status=400):
         ({"regex": "(a"}, None, "no regular expression"),
         ({"choice": []}, "choice", "at least 1 item"),
         ({"choice": ["Ünique"]}, None, "holds no answer that this model can write"),
-        ({"guided_json": {"not": {}}}, None, "not is not kept"),
+        ({"guided_json": {"not": {}}}, None, "not is not supported"),
         ({"structured_outputs": {}}, "structured_outputs", "give one of json, regex, choice"),
         ({"structured_outputs": {"grammar": "x"}}, "structured_outputs", "not permitted"),
         ({"response_format": {"type": "xml"}}, "response_format", "json_schema"),
@@ -180,7 +180,7 @@ def test_unknown_routes_and_methods_are_told_in_the_same_way(embedded):
     with embedded.http as http:
         missing = refused(http.get("/v1/nothing"), 404)["message"]
         assert missing.startswith("this server has no GET '/v1/nothing'; it has POST /v1/chat/com")
-        assert "GET /v1/models, " in missing
+        assert "GET /v1/models, GET /v1/models/{name}, " in missing
         wrong = refused(http.get("/v1/chat/completions"), 405)["message"]
         assert wrong == "this server has no GET '/v1/chat/completions'; use POST"
         refused(http.post("/nothing", json={}), 404)

@@ -107,7 +107,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _shared(arguments: argparse.Namespace) -> argparse.Namespace:
-    """The arguments without the options that the arena has in its own way."""
+    """The arguments without the options that the arena itself defines."""
     kept = {name: value for name, value in vars(arguments).items() if name not in OWN}
     return argparse.Namespace(**kept)
 

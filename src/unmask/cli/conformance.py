@@ -6,6 +6,8 @@ import argparse
 import json
 from pathlib import Path
 
+from unmask.cli.options import examples
+
 
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register the command."""
@@ -16,6 +18,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         "by family, proven ties and known differences with their reasons, and 'N passed, M failed' "
         "as the last line. A tie is a case in which the original took another position of exactly "
         "the same score in float64, and all else agrees. Exits with 1 if a case failed.",
+        epilog=examples("unmask conformance tests/golden/decoders"),
     )
     option = command.add_argument
     option("folder", type=Path, metavar="DIR", help="folder of golden cases")

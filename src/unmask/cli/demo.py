@@ -11,6 +11,7 @@ from tempfile import TemporaryFile
 from time import perf_counter
 from typing import TYPE_CHECKING
 
+from unmask.cli.options import examples
 from unmask.errors import RequestError
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         "selections, lam 0, 1 and 5, full window and blocks, EOS kept and suppressed) with paired "
         "intervals; then EB-Sampler's gamma sweep as a plot, with 20 more settings. It downloads "
         "nothing and takes about a minute on two free cores.",
+        epilog=examples("unmask demo", "unmask demo --problems 20", "unmask demo --oracle"),
     )
     option = command.add_argument
     problems = "number of held-out problems, 2 to 200; more of them take longer (default: 100)"

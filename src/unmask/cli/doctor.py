@@ -21,7 +21,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         description="Checks versions, device, memory, sandbox, browser and extras; whether the "
         "kernel in use agrees with plain PyTorch; whether a batch gives each row what it "
         "gets alone; the time of a forward; and what fits into the memory. A line about "
-        "something slow or missing says how to mend it. The exit code is 1 if something is at "
+        "something slow or missing says what to do. The exit code is 1 if something is at "
         "fault.",
         epilog=examples(
             "unmask doctor",

@@ -8,6 +8,8 @@ import textwrap
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from unmask.cli.options import examples
+
 if TYPE_CHECKING:
     from unmask.models.architecture import Architecture
 
@@ -33,6 +35,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         "laptop first, with the memory of their weights. With PATH: describes the model in a "
         "folder, from its config, its tokenizer and the headers of its weights. It does not load "
         "the weights, and it downloads nothing.",
+        epilog=examples("unmask models", "unmask models embedded", "unmask models FOLDER"),
     )
     option = command.add_argument
     option("path", nargs="?", metavar="PATH", help="checkpoint folder, or embedded")

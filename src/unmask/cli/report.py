@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from unmask.cli.options import add_import
+from unmask.cli.options import add_import, examples
 
 
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -18,6 +18,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         "where SWD or another rule helps and where it loses, and has tables like the paper's with "
         "the paper's figures, AUP, time and memory. It lists trials that cannot be compared. Plots "
         "need unmask[plot].",
+        epilog=examples("unmask report unmask-lab.sqlite --output report"),
     )
     option = command.add_argument
     option("store", type=Path, metavar="STORE", help="a file of results, such as unmask-lab.sqlite")

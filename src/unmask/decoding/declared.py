@@ -1,4 +1,4 @@
-"""What a view holds only if a part declares it, and what takes cells of its own to compute."""
+"""Fields of a view that are computed only if a part declares them, from more cells than usual."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ class EosTail:
         return is_stop(token, self.last) if self.last else None
 
     def wanted(self, state: State, cells: Tensor) -> Tensor:
-        """The cells without those after the first EOS where the row stops there: [B, L]."""
+        """The cells that may be committed; under `stop`, none after a row's first EOS: [B, L]."""
         return cells & (self._ends(state).cumsum(-1) == 0) if self.policy == "stop" else cells
 
     def ended(self, state: State) -> Tensor:

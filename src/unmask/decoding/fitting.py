@@ -117,7 +117,7 @@ def fitted_step(
 
 
 def filled(constraint: Constraint, cells: LanguageCells) -> Tensor:
-    """Tokens for N masks of which none is left, on the host: [N]."""
+    """Tokens that fill N masks, the last ones of their rows, on the host: [N]."""
     if cells.group.settings.sampling.draws:
         return JointDraw(constraint, cells, None)().cpu()
     change = constraint.marginals(cells, None)

@@ -28,7 +28,7 @@ class Kept(Protocol):
         """These rows, then those of the others."""
 
     def previous(self, slot: Tensor) -> Past:
-        """The past of N rows: row n of now was row `slot[n]`, or none at -1."""
+        """The past of N rows: that of row n is the kept row `slot[n]`; -1 if it has none."""
 
 
 @dataclass(frozen=True)

@@ -60,7 +60,7 @@ class MemoryStore:
     def seen(self, start: Tensor, stop: Tensor, width: int) -> dict[str, Tensor]:
         """The memory of the rows' windows, as parts see it: [B, ...] or [B, W, ...].
 
-        Beyond a row's own window stands the start value.
+        Positions beyond a row's own window have the start value.
         """
         if not self.declared:
             return {}

@@ -71,7 +71,7 @@ class Option:
         return value
 
     def _limit(self, value: Any) -> str:
-        """What a wrong value should be: a number that is too large is told the upper limit."""
+        """What a wrong value should be; for a number that is too large, the upper limit alone."""
         number = isinstance(value, int | float) and not isinstance(value, bool)
         return f"at most {self.most}" if number and value > self.most else self.allowed
 
@@ -193,7 +193,7 @@ class DecodingOptions:
     )
     family: str | None = _option(
         "word",
-        "family of the checkpoint, where config.json does not tell; 'unmask models --families' "
+        "family of the checkpoint, where config.json does not say it; 'unmask models --families' "
         "lists them",
         "by config.json and the folder's name",
         words=FAMILY_NAMES,

@@ -132,7 +132,7 @@ def infill_request(
     """A canvas with masks anywhere: before, between and after fixed tokens."""
     ids = _checked_ids(spec, canvas)
     if settings.growth is not None:
-        raise RequestError("length auto is for a prompt; a canvas with masks has its length")
+        raise RequestError("length auto is for a prompt; a canvas with masks already has a length")
     if not bool((ids == spec.mask_id).any()):
         raise RequestError(
             f"the canvas holds no mask (id {spec.mask_id}); there is nothing to fill"

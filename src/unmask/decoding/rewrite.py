@@ -1,4 +1,4 @@
-"""Writes what no selection chose: over committed tokens, after the window, and new positions."""
+"""Writes outside the selection: over committed tokens, after the window, into new positions."""
 
 from __future__ import annotations
 

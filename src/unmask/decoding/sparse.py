@@ -70,7 +70,7 @@ class Likeliest:
         return Likeliest(tokens, kept, rest, least, self.suppressed)
 
     def previous(self, slot: Tensor) -> SparsePrevious:
-        """The past of N rows: row n of now was row `slot[n]`, or none at -1."""
+        """The past of N rows: that of row n is the kept row `slot[n]`; -1 if it has none."""
         return SparsePrevious(self, ship(slot, self.tokens.device))
 
 

@@ -71,7 +71,7 @@ def resize_windows(state: State, rule: Rule, block: int | None, more: Tensor, an
 
 
 def narrowed(state: State, view: View, rule: Rule, block: int | None) -> View:
-    """End the windows that were opened just now where the rule's policy ends them."""
+    """Shorten the windows that were just opened, as the rule's window policy says."""
     assert rule.window is not None
     stop = torch.minimum(state.start + rule.window(view, block), state.stop)
     state.stop = torch.where(state.step == 0, stop, state.stop)

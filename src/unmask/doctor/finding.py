@@ -10,7 +10,7 @@ Status = Literal["ok", "slow", "missing", "fault"]
 
 @dataclass(frozen=True)
 class Finding:
-    """What was examined, how it is, and how to mend it.
+    """What was examined, its state, and what to do about it.
 
     slow: it works, but there is a faster way. missing: something optional is not installed.
     fault: results may be wrong, or a run will not work.

@@ -1,4 +1,4 @@
-"""A model on this machine: is a batch what its rows are alone, how fast is it, and what fits."""
+"""A model on this machine: does a batch give what its rows give alone, how fast, what fits."""
 
 from __future__ import annotations
 

@@ -40,8 +40,8 @@ def use(name: str) -> AbstractContextManager[None]:
     """Choose the kernel from now on: `auto`, `torch`, `native`, `compile` or `triton`.
 
     As a context manager, until the end of the block. Plain PyTorch reduces the tensors that the
-    kernel cannot read (float64, another device), and computes `js` and `tv`: both need the sums of
-    two rows before their first term, which no kernel has that reads a row once.
+    kernel cannot read (float64, another device). It also computes `js` and `tv`: their first term
+    needs the sums of both rows, and the other kernels read a row only once.
     """
     if name not in (AUTO, *MODULES):
         raise UnknownName("kernel", name, (AUTO, *MODULES))

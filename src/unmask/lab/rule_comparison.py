@@ -254,6 +254,8 @@ def _verdict(first: str, pair: Against, count: int) -> str:
     """What the numbers say: a difference is called one only if it has a star."""
     cost = pair.cost
     size = f"{points(cost.difference)} points {points_span(cost.interval)}, p {cost.p:.2g}"
+    if (corrected := f"{pair.holm:.2g}") != f"{cost.p:.2g}":
+        size += f" ({corrected} after the correction)"
     if pair.decided:
         more = "more" if cost.difference > 0 else "fewer"
         outcome = f"{pair.curve.name} solves {more} examples than {first}: {size}"

@@ -91,8 +91,8 @@ def bootstrap_mean(
 ) -> Mean:
     """The mean of paired differences, such as of NFE, with its percentile interval over problems.
 
-    Negated differences give exactly the negated interval: each end is the lower end of its own
-    draws, the high one's of the negated differences.
+    The high end is minus the low end of the negated differences. So negated differences give
+    exactly the negated interval.
     """
     _check_level(level)
     if samples < 1 or seed < 0:
@@ -167,7 +167,7 @@ def star_rule(count: int, test: str = "McNemar's exact p") -> str:
 
 
 def _wilson_low(successes: int, trials: int, z: float) -> float:
-    """The smaller root, as the product of both over the larger: exactly 0 at no successes."""
+    """The smaller root: the product of both over the larger one, so 0 at no successes."""
     share, half = successes / trials, z / (2 * trials)
     spread = math.sqrt(share * (1 - share) / trials + half * half)
     return share * share / (share + z * (half + spread))

@@ -89,7 +89,7 @@ def byte_arcs(expression: str, name: str) -> ByteArcs:
             "a language needs outlines-core; install it with pip install 'unmask[structured]'"
         )
     if "wrong" in facts:
-        raise RequestError(f"{name} is no regular expression that can be kept: {facts['wrong']}")
+        raise RequestError(f"{name} cannot be used as a regular expression: {facts['wrong']}")
     if facts["states"] > MOST_STATES:
         raise RequestError(
             f"{name} has {facts['states']} states; at most {MOST_STATES} are allowed: use smaller "

@@ -44,9 +44,9 @@ def build(
 def byte_automaton(expression: str, name: str) -> ByteAutomaton:
     """The least automaton over bytes of a regular expression.
 
-    The library also prepares to search in longer texts, which can take exponential time, and it
-    loses ways that lead from a text of the language through one that is not. So the expression
-    stands between two bytes that texts hardly use, 0 and 1; a text never holds a 1.
+    The library also prepares to search in longer texts, which can take exponential time. And it
+    loses a text whose beginnings are in the language, then not, then again. To avoid both, the
+    expression stands between the bytes 0 and 1, which texts hardly use; a text never holds a 1.
     """
     made = byte_arcs(rf"\x00(?:{expression})\x01", name)
     (state, byte, after), start = made.arcs.T, made.start

@@ -37,9 +37,7 @@ def number(schema: Any) -> str | None:
     if low is None and high is None:
         return NUMBER
     if low is None or low < 0:
-        raise RequestError(
-            "the limits of a number are kept if minimum is >= 0; give such a minimum"
-        )
+        raise RequestError("the limits of a number need a minimum >= 0; give one")
     if high is None:
         return f"{_natural(low, None)}{FRACTION}"
     if low > high:

@@ -114,7 +114,7 @@ class _Schema:
 
     def _all(self, schema: Any, seen: Mapping[str, int]) -> str | None:
         if len(schema["allOf"]) != 1:
-            raise RequestError("allOf is kept for one schema only; join its parts into one")
+            raise RequestError("allOf may hold one schema only; join its parts into one")
         return self.regex(schema["allOf"][0], seen)
 
     def _reference(self, path: str, seen: Mapping[str, int]) -> str | None:
@@ -150,7 +150,7 @@ class _Schema:
 
     def _array(self, schema: Any, seen: Mapping[str, int]) -> str | None:
         if schema.get("uniqueItems"):
-            raise RequestError("uniqueItems is not regular; leave it out of the schema")
+            raise RequestError("no automaton can check uniqueItems; leave it out of the schema")
         first = [self.regex(each, seen) for each in schema.get("prefixItems", [])]
         least, most = schema.get("minItems", 0), schema.get("maxItems")
         if not first:
@@ -200,7 +200,7 @@ def _check(schema: Any) -> None:
     known = {"type", "enum", "const", "anyOf", "oneOf", "allOf", "$ref"} | NOTES | set(_OF)
     for word in schema:
         if word not in known:
-            raise RequestError(f"{word} is not kept by this decoder; leave it out of the schema")
+            raise RequestError(f"{word} is not supported; leave it out of the schema")
 
 
 def _string(schema: Any) -> str:

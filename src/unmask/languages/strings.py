@@ -73,7 +73,7 @@ def _safe(piece: str) -> str:
     """One piece of a pattern, for characters that a JSON string holds as they are."""
     if piece in ("^", "$") or re.fullmatch(r"\\[^\WdDsSwW_]|\(\?<?[=!]", piece):
         raise RequestError(
-            f"{shown(piece)} inside a pattern is not kept; write the pattern without it"
+            f"{shown(piece)} inside a pattern is not supported; write the pattern without it"
         )
     if piece == ".":
         return f"[^{UNSAFE}]"

@@ -159,7 +159,7 @@ def _mask(
 
 
 def _spelled_mask(family: Family, tokenizer: Tokenizer) -> int | None:
-    """The first mask token of the family that the tokenizer has, though it does not call it so."""
+    """The family's first mask token in the vocabulary; the tokenizer may not call it a mask."""
     tokens = map(tokenizer.token_id, family.mask_tokens)
     return next((token for token in tokens if token is not None), None)
 

@@ -61,7 +61,7 @@ def load(
         quantize: keep the weights of the layers in 8 or 4 bits: int8 or int4. Each is quantised as
             soon as it is read. Embedding, head and norms stay in `dtype`.
         mask_id: the mask token, if the config and the tokenizer name a wrong one or none.
-        family: the family, where config.json does not tell: `open-dcoder` for a causal class that
+        family: the family, where config.json does not say it: `open-dcoder` for a causal class that
             fills masks, `a2d-qwen3-bd3lm` or `a2d-qwen3` for attention in blocks or everywhere.
         block: the block width of a block-causal model (default: the config's, else the family's).
         exact: run rows of unequal length in separate forwards instead of padding them. A batch

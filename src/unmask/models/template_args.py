@@ -89,7 +89,7 @@ def _json(name: str, text: str) -> Any:
 
 
 def _value(text: str) -> Any:
-    """A JSON value, else the text itself; Python's True and False are what they look like."""
+    """A JSON value, else the text itself; True and False, as Python writes them, are booleans."""
     try:
         return json.loads(text.lower() if text in ("True", "False") else text)
     except (ValueError, RecursionError):

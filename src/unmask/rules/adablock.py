@@ -22,7 +22,7 @@ _NEWLINE = "newline"
 @register(
     "window",
     "adablock",
-    "the block ends at the surest delimiter with p >= tau, else after `block`",
+    "the block ends at the surest delimiter with p >= tau, else after the usual width",
     "AdaBlock-dLLM",
     note="With `threshold` equal to the authors' code in every golden case. The published figures "
     "were not repeated.",

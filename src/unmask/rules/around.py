@@ -92,7 +92,7 @@ def _apply_there(part: Only, modulate: Modulate, view: View, scores: Scores) -> 
 
 
 def _ready_there(part: Only, ready: Select, view: View, base: Scores) -> Tensor:
-    """As the modulator says at these positions; all others may go. No row is left without."""
+    """As the modulator says at these positions; all others may go. Every row keeps at least one."""
     some = view.masked & torch.where(part.positions(view), ready(view, base), view.masked)
     return torch.where(some.any(-1, keepdim=True), some, view.masked)
 

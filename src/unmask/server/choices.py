@@ -28,7 +28,7 @@ class Mailbox:
     """The latest canvas or outcome of every choice.
 
     A new canvas replaces one that was not taken, so a slow reader misses steps and memory does not
-    grow. A choice's first outcome is its last news.
+    grow. After the first outcome of a choice, nothing more is put there.
     """
 
     def __init__(self) -> None:

@@ -85,7 +85,7 @@ def of_http(error: HTTPException, request: Request) -> ApiError:
     message, asked = str(error.detail), f"{request.method} {request.url.path[:100]!a}"
     if error.status_code == 404:
         routes = [each for each in request.app.routes if getattr(each, "include_in_schema", False)]
-        known = ", ".join(f"{'/'.join(sorted(each.methods))} {each.path}" for each in routes)
+        known = ", ".join(f"{'/'.join(sorted(each.methods))} {each.path_format}" for each in routes)
         message = f"this server has no {asked}; it has {known}"
     if error.status_code == 405:
         message = f"this server has no {asked}; use {(error.headers or {}).get('Allow', 'GET')}"

@@ -17,7 +17,7 @@ class Account:
     """What one request has spent; its rows share it.
 
     Args:
-        client: who sent the request; None: nobody else is known to be the same client.
+        client: who sent the request; None if unknown: then it shares with no other request.
         most_cost: forwards times positions that its rows may take together.
         most_seconds: time that it may decode, from its first row's start.
         size_field: the field of the request that sets how much it writes; errors name it.

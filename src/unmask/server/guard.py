@@ -32,7 +32,7 @@ def is_loopback(host: str) -> bool:
 def client_of(scope: Scope) -> str | None:
     """The address of the client, of IPv6 its network; None for this machine.
 
-    On this machine an address tells nobody apart: a proxy and all local programs share it.
+    A proxy and all programs on this machine share one address, so it names no client.
     """
     host = (scope.get("client") or ("", 0))[0]
     try:

@@ -31,7 +31,7 @@ class OverLimit(RequestError):  # noqa: N818  (reads as the sentence it prints)
 
 @dataclass(frozen=True)
 class RequestLimits:
-    """Limits that are checked before decoding, except for `cost` to `forwards`."""
+    """Limits of a request; the last three are checked while it decodes, the others before."""
 
     length: int = 1024  # tokens to write, or masks to fill, per choice
     prompt: int = 4096  # prompt tokens per choice

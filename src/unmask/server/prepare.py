@@ -160,7 +160,7 @@ def rows_of(body: ChatRequest | CompletionRequest) -> int:
 
 
 def _prompts(served: ServedModel, body: ChatRequest | CompletionRequest) -> list[Prompt]:
-    """The prompts of a request, which are not longer than a prompt may be."""
+    """The prompts of a request; raises if one is too long."""
     infill = bool(body.infill)
     if isinstance(body, ChatRequest):
         if served.session.tokenizer.template is None:

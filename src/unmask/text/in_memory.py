@@ -15,7 +15,9 @@ from unmask.models.transformers_model import wrap
 def in_memory(model: Any, tokenizer: Any, options: DecodingOptions) -> tuple[Denoiser, Tokenizer]:
     """A denoiser and our tokenizer, from what a program holds."""
     if options.quantize is not None:
-        raise RequestError("quantize is for checkpoints; a model in memory is as it was loaded")
+        raise RequestError(
+            "quantize is for loading a checkpoint; this model is in memory, so leave it out"
+        )
     if isinstance(model, Loaded):
         return model.model, tokenizer or model.tokenizer
     if tokenizer is None:

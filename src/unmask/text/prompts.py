@@ -115,7 +115,7 @@ class PromptFormat:
 
     def __post_init__(self) -> None:
         if self.system is not None and not self.in_chat(self.infill):
-            raise RequestError("--system goes into a chat, and here the prompt is taken as it is")
+            raise RequestError("--system needs a chat, and this prompt has none; leave it out")
 
     def in_chat(self, infill: bool) -> bool:
         """Whether a plain text is put into a chat."""

@@ -42,7 +42,9 @@ class DataFile:
         if not folder.is_dir():
             raise UnmaskError(f"{folder} is not a folder; give the folder of {self.file} as --data")
         if not file.is_file():
-            raise UnmaskError(f"{file} is missing; get it from {self.origin}, or give its --data")
+            raise UnmaskError(
+                f"{file} is missing; get it from {self.origin}, or give its folder with --data"
+            )
         return self._checked(json_lines(file), str(file))
 
     def _from_hub(self) -> list[Record]:

@@ -80,7 +80,7 @@ def synthetic(name: str, tasks: Sequence[str], count: int = COUNT, seed: int = 0
     several = "lists and puzzles" if len(tasks) > 1 else TASKS[tasks[0]].about
     return Benchmark(
         name=name,
-        about=f"{several} for chat models; {count * len(tasks)} problems",
+        about=f"for chat models: {several}; {count * len(tasks)} problems",
         presets=PRESETS,
         read=lambda _: _examples(tasks, count, seed),
         scorers={scorer.name: scorer},

@@ -257,7 +257,7 @@ def _why_alone(summary: Summary, everything: Sequence[Summary]) -> str:
 
 
 def _apart(rule: str, summary: Summary, others: Sequence[Summary]) -> str:
-    """Why a trial has no baseline: what its setting has that the nearest one has not."""
+    """Why a trial has no baseline: how its setting differs from the nearest one."""
     text = f"{rule} was not run in the same setting"
     differences = [unequal(each.trial, summary.trial) for each in others]
     nearest = min(differences, key=len, default=[])

@@ -64,7 +64,7 @@ def summary_of(findings: Findings) -> str:
 
 
 def _references(findings: Findings) -> list[Block]:
-    """Which rule stands for the others of a setting where the question is not SWD."""
+    """The rule that each setting's rules are compared with, where the baseline is not lam 0."""
     compared = findings.comparisons
     told = dict.fromkeys(
         f"{_place(findings, pair)}: rules are compared with {rule_of(pair.first).name}, "

@@ -73,7 +73,7 @@ class Work:
         return replace(settings, language=self.session.language(language))
 
     def longest_first(self, asks: Iterable[AskedExample]) -> list[AskedExample]:
-        """By their texts: neighbours are alike, so that a batch of them is little padded."""
+        """The examples with the longest texts first, so that a batch has little padding."""
         return sorted(asks, key=lambda ask: -len(self.texts[ask.example]))
 
     def request(self, ask: AskedExample) -> Request:

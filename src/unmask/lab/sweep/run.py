@@ -255,7 +255,7 @@ def _running(workers: Sequence[BaseProcess]) -> Iterator[None]:
 def _ignoring_interrupts() -> Iterator[None]:
     """Processes that start in this block ignore Ctrl-C: it is for this one, which ends them.
 
-    They inherit that the signal is blocked. Here it arrives when the block ends.
+    They inherit the blocked signal. This process gets it when the block ends.
     """
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield

@@ -1,4 +1,4 @@
-"""Timed runs: their seconds depend on more than their answers do, and so does their key."""
+"""Timed runs: their seconds depend on the machine, so their key holds its conditions."""
 
 from __future__ import annotations
 

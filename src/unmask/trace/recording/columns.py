@@ -92,7 +92,7 @@ def _exact(stack: Stack, kl: Divergence, moved: Tensor | None) -> Array:
 def _from_uniform(stack: Stack, kl: Divergence) -> Array:
     """D of every candidate; without an earlier step it is measured against uniform: float16 [N].
 
-    The digests leave the latter out, as they did before it was written.
+    The digests leave out the values against uniform, because older traces did not hold them.
     """
     with np.errstate(over="ignore"):
         return stack.view.instability(kl)[stack.view.masked].cpu().numpy().astype(np.float16)
