@@ -30,7 +30,7 @@ class OneLineParser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         stop = "" if message.endswith("?") else ";"
-        self.exit(2, f"{self.prog}: {message}{stop} see '{self.prog} --help'\n")
+        self.exit(2, f"{self.prog}: {in_one_line(message)}{stop} see '{self.prog} --help'\n")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """As argparse's, but a command itself refuses what it does not know."""
@@ -49,6 +49,11 @@ class OneLineParser(argparse.ArgumentParser):
             raise argparse.ArgumentError(
                 action, f"unknown {value!r}{hint} known: {', '.join(known)}"
             )
+
+
+def in_one_line(message: object) -> str:
+    """A message without line ends, which the name of a file may hold."""
+    return " ".join(str(message).splitlines())
 
 
 def parser() -> argparse.ArgumentParser:
@@ -76,6 +81,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _read(argv: Sequence[str] | None) -> argparse.Namespace:
     top = parser()
+    try:
+        " ".join(sys.argv[1:] if argv is None else argv).encode()
+    except UnicodeEncodeError:
+        top.error("an argument is not UTF-8 text")
     arguments = top.parse_args(argv)
     if arguments.command is None:  # after unknown options, which may be a mistyped --version
         top.error("a COMMAND is missing")
@@ -95,7 +104,7 @@ def _run(arguments: argparse.Namespace) -> int:
         if sys.stdout is not None:
             sys.stdout.flush()
     except UnmaskError as error:
-        print(f"unmask {arguments.command}: {error}", file=sys.stderr)
+        print(f"unmask {arguments.command}: {in_one_line(error)}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         wipe = "\r\x1b[K" if sys.stderr.isatty() else ""  # a count may stand on this line
@@ -105,6 +114,9 @@ def _run(arguments: argparse.Namespace) -> int:
     except BrokenPipeError:  # the reader closed the pipe, as `| head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except MemoryError:
+        print(f"unmask {arguments.command}: not enough memory", file=sys.stderr)
+        return 1
     except OSError as error:  # a full disk, a closed file
         print(f"unmask {arguments.command}: {error}", file=sys.stderr)
         return 1

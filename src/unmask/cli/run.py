@@ -323,6 +323,7 @@ def _traced(
 
 
 def _lines(session: Session, form: PromptFormat, arguments: argparse.Namespace) -> list[Line]:
+    from unmask.models.untrusted import opened
     from unmask.text.jsonl import read_prompts
 
     seed = session.options.seed or 0
@@ -335,7 +336,7 @@ def _lines(session: Session, form: PromptFormat, arguments: argparse.Namespace) 
     try:
         if arguments.output and output.exists() and output.samefile(file):
             raise RequestError(f"{file} is both --input and --output; give another --output")
-        with file.open("rb") as stream:
+        with opened(file) as stream:
             return read_prompts(stream, arguments.input, form, seed)
     except OSError as error:
         raise RequestError(f"{file} cannot be read: {error.strerror}") from None
