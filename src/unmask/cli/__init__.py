@@ -21,6 +21,8 @@ COMMANDS = (
     "rules", "theory", "conformance", "doctor",
 )  # fmt: skip
 
+LONGEST = 1200  # characters of a message; the longest of ours list all names of a kind
+
 
 class OneLineParser(argparse.ArgumentParser):
     """A parser that prints its errors in one line, like all other errors, and keeps examples."""
@@ -41,6 +43,12 @@ class OneLineParser(argparse.ArgumentParser):
             self.error(f"unknown argument {unknown[0]!r}{hint}")
         return arguments, unknown
 
+    def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
+        """As argparse's, which takes `--option=--` for an option with an empty list."""
+        if action.option_strings and arg_strings == ["--"]:
+            raise argparse.ArgumentError(action, "expected one argument")
+        return super()._get_values(action, arg_strings)
+
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         """As argparse's, but it suggests the nearest name."""
         if action.choices is not None and value not in action.choices:
@@ -52,8 +60,9 @@ class OneLineParser(argparse.ArgumentParser):
 
 
 def in_one_line(message: object) -> str:
-    """A message without line ends, which the name of a file may hold."""
-    return " ".join(str(message).splitlines())
+    """A message without line ends, which the name of a file may hold, and not too long."""
+    text = " ".join(str(message).splitlines())
+    return text if len(text) <= LONGEST else f"{text[: LONGEST // 2]}...{text[-LONGEST // 2 :]}"
 
 
 def parser() -> argparse.ArgumentParser:

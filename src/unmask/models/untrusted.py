@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 from unmask.errors import RequestError, UnmaskError
 
@@ -14,9 +14,12 @@ LINE = 1 << 24  # bytes of a line
 _AT_ONCE = getattr(os, "O_NONBLOCK", 0)
 
 
-def opened(path: str | Path) -> BinaryIO:
-    """Open a file for reading; a pipe that nobody writes is empty instead of waited for."""
-    return open(path, "rb", opener=_open)  # noqa: PTH123, SIM115  (the caller closes it)
+def opened(path: str | Path, mode: str = "rb") -> BinaryIO:
+    """Open a file of bytes, without waiting for somebody at the other end of a pipe.
+
+    A pipe that nobody writes is empty; one that nobody reads is an OSError.
+    """
+    return cast(BinaryIO, open(path, mode, opener=_open))  # noqa: PTH123, SIM115
 
 
 def _open(path: str, flags: int) -> int:
