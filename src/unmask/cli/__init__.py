@@ -127,7 +127,7 @@ def _run(arguments: argparse.Namespace) -> int:
         print(f"unmask {arguments.command}: not enough memory", file=sys.stderr)
         return 1
     except OSError as error:  # a full disk, a closed file
-        print(f"unmask {arguments.command}: {error}", file=sys.stderr)
+        print(f"unmask {arguments.command}: {in_one_line(error)}", file=sys.stderr)
         return 1
     return code
 
