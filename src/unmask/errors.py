@@ -36,11 +36,11 @@ class UnknownName(RuleError):  # noqa: N818  (reads as the sentence it prints)
 
 
 def shown(value: object, most: int = 200) -> str:
-    """What was given, for a message: its repr, cut if it is very long."""
+    """What was given, for a message: its repr in one line, cut if it is very long."""
     try:
-        text = repr(value)
-    except ValueError:
-        text = "a number with more digits than Python writes"
+        text = " ".join(repr(value).split("\n"))
+    except Exception:  # such as a number with more digits than Python writes
+        text = f"a value of type {type(value).__name__} that cannot be shown"
     return text if len(text) <= most else f"{text[:most]}... ({len(text)} characters)"
 
 

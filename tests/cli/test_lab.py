@@ -135,8 +135,8 @@ def test_tuning_takes_a_rule_with_a_part_of_ones_own(store, tmp_path, capsys):
     [
         (["eval", "--task", "wrods"], "unknown task 'wrods'; did you mean 'words'?"),
         (["eval", *SMALL, "--rule", "confidence | top({1,2})"], "is a sweep of 2 rules; use"),
-        (["eval", *SMALL, "--workers", "0"], "--workers must be >= 1, got 0"),
-        (["eval", *SMALL, "--batch-size", "0"], "--batch-size must be >= 1, got 0"),
+        (["eval", *SMALL, "--workers", "0"], "--workers must be from 1 to 256, got 0"),
+        (["eval", *SMALL, "--batch-size", "0"], "--batch-size must be from 1 to 1048576, got 0"),
         (["eval", *SMALL, "--block", "wide"], "--block must be a whole number >= 1 or 'full'"),
         (["eval", *SMALL, "--block", "64"], "block 64 is larger than the answer of 16"),
         (["eval", "--task", "words", "--preset", "paper"], "unknown preset of words 'paper'"),

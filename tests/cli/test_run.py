@@ -185,7 +185,7 @@ def test_watch_prints_a_line_per_step_into_a_pipe(run):
         (["Hi", "--block", "many"], "--block must be a whole number >= 1 or 'full', got 'many'"),
         (["Hi", "--device", "nowhere"], "device 'nowhere' cannot be used"),
         (["Hi", "--raw", "--system", "x"], "--system needs a chat"),
-        (["Hi", "--batch-size", "0"], "--batch-size must be >= 1, got 0"),
+        (["Hi", "--batch-size", "0"], "--batch-size must be from 1 to 1048576, got 0"),
         (["Hi", "--seed", "-1"], "--seed must be a whole number >= 0, got -1"),
         (["Hi", "--temperature", "-1"], "--temperature must be a number >= 0, got -1.0"),
         (["", "--raw"], "the prompt is empty"),

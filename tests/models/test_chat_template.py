@@ -14,7 +14,7 @@ CHAT = [{"role": "user", "content": "Hi"}]
 
 
 def rendered(source: str) -> str:
-    return ChatTemplate(source, "some-model").render(messages=CHAT)
+    return ChatTemplate(source, "some-model").render({"messages": CHAT})
 
 
 def test_loops_that_would_run_for_hours_end_in_one_line(monkeypatch):

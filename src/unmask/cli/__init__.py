@@ -21,6 +21,8 @@ COMMANDS = (
     "rules", "theory", "conformance", "doctor",
 )  # fmt: skip
 
+LONGEST = 1200  # characters of a message; the longest of ours list all names of a kind
+
 
 class OneLineParser(argparse.ArgumentParser):
     """A parser that prints its errors in one line, like all other errors, and keeps examples."""
@@ -30,7 +32,7 @@ class OneLineParser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         stop = "" if message.endswith("?") else ";"
-        self.exit(2, f"{self.prog}: {message}{stop} see '{self.prog} --help'\n")
+        self.exit(2, f"{self.prog}: {in_one_line(message)}{stop} see '{self.prog} --help'\n")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """As argparse's, but a command itself refuses what it does not know."""
@@ -41,6 +43,12 @@ class OneLineParser(argparse.ArgumentParser):
             self.error(f"unknown argument {unknown[0]!r}{hint}")
         return arguments, unknown
 
+    def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
+        """As argparse's, which takes `--option=--` for an option with an empty list."""
+        if action.option_strings and arg_strings == ["--"]:
+            raise argparse.ArgumentError(action, "expected one argument")
+        return super()._get_values(action, arg_strings)
+
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         """As argparse's, but it suggests the nearest name."""
         if action.choices is not None and value not in action.choices:
@@ -49,6 +57,12 @@ class OneLineParser(argparse.ArgumentParser):
             raise argparse.ArgumentError(
                 action, f"unknown {value!r}{hint} known: {', '.join(known)}"
             )
+
+
+def in_one_line(message: object) -> str:
+    """A message without line ends, which the name of a file may hold, and not too long."""
+    text = " ".join(str(message).splitlines())
+    return text if len(text) <= LONGEST else f"{text[: LONGEST // 2]}...{text[-LONGEST // 2 :]}"
 
 
 def parser() -> argparse.ArgumentParser:
@@ -76,6 +90,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _read(argv: Sequence[str] | None) -> argparse.Namespace:
     top = parser()
+    try:
+        " ".join(sys.argv[1:] if argv is None else argv).encode()
+    except UnicodeEncodeError:
+        top.error("an argument is not UTF-8 text")
     arguments = top.parse_args(argv)
     if arguments.command is None:  # after unknown options, which may be a mistyped --version
         top.error("a COMMAND is missing")
@@ -95,7 +113,7 @@ def _run(arguments: argparse.Namespace) -> int:
         if sys.stdout is not None:
             sys.stdout.flush()
     except UnmaskError as error:
-        print(f"unmask {arguments.command}: {error}", file=sys.stderr)
+        print(f"unmask {arguments.command}: {in_one_line(error)}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         wipe = "\r\x1b[K" if sys.stderr.isatty() else ""  # a count may stand on this line
@@ -105,8 +123,11 @@ def _run(arguments: argparse.Namespace) -> int:
     except BrokenPipeError:  # the reader closed the pipe, as `| head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except MemoryError:
+        print(f"unmask {arguments.command}: not enough memory", file=sys.stderr)
+        return 1
     except OSError as error:  # a full disk, a closed file
-        print(f"unmask {arguments.command}: {error}", file=sys.stderr)
+        print(f"unmask {arguments.command}: {in_one_line(error)}", file=sys.stderr)
         return 1
     return code
 

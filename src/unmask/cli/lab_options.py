@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from unmask.decoding.options import MOST
 from unmask.embedded import NAME
 from unmask.errors import LabError
 
@@ -26,6 +27,7 @@ TIMED_HELP = (
 )
 DRY_RUN_HELP = "print the trials and what they cost here, by short trial runs, and stop"
 BATCH_SIZE, TIMED_SIZE = 8, 1
+MOST_WORKERS = 256
 UNSANDBOXED_HELP = "run generated code even if this machine has no sandbox"
 
 
@@ -68,10 +70,10 @@ def options_of(arguments: argparse.Namespace, timed: bool = False) -> RunOptions
     """The options of a run, checked; a timed run has another batch size where none is given."""
     from unmask.lab.sweep.run_options import RunOptions
 
-    for name in ("batch_size", "workers"):
+    for name, most in (("batch_size", MOST), ("workers", MOST_WORKERS)):
         value = getattr(arguments, name)
-        if value is not None and value < 1:
-            raise LabError(f"--{name.replace('_', '-')} must be >= 1, got {value}")
+        if value is not None and not 1 <= value <= most:
+            raise LabError(f"--{name.replace('_', '-')} must be from 1 to {most}, got {value}")
     cluster, devices = None, tuple[str, ...]()
     if getattr(arguments, "ray", None) is None:
         devices = _devices(arguments)

@@ -22,7 +22,7 @@ from unmask.cli.options import (
     refuse,
     shown_count,
 )
-from unmask.decoding.options import Option
+from unmask.decoding.options import MOST, Option
 from unmask.embedded import NAME, PROMPTS
 from unmask.errors import RequestError
 
@@ -181,7 +181,9 @@ def _check(arguments: argparse.Namespace) -> None:
         "--infill fills the given masks, so it takes no --length": (
             arguments.infill and arguments.length is not None
         ),
-        f"--batch-size must be >= 1, got {arguments.batch_size}": arguments.batch_size < 1,
+        f"--batch-size must be from 1 to {MOST}, got {arguments.batch_size}": (
+            not 1 <= arguments.batch_size <= MOST
+        ),
         "--logprobs goes into JSON; give --json or --input": (
             arguments.logprobs is not None and not many and not arguments.json
         ),
@@ -323,6 +325,7 @@ def _traced(
 
 
 def _lines(session: Session, form: PromptFormat, arguments: argparse.Namespace) -> list[Line]:
+    from unmask.models.untrusted import opened
     from unmask.text.jsonl import read_prompts
 
     seed = session.options.seed or 0
@@ -335,7 +338,7 @@ def _lines(session: Session, form: PromptFormat, arguments: argparse.Namespace) 
     try:
         if arguments.output and output.exists() and output.samefile(file):
             raise RequestError(f"{file} is both --input and --output; give another --output")
-        with file.open("rb") as stream:
+        with opened(file) as stream:
             return read_prompts(stream, arguments.input, form, seed)
     except OSError as error:
         raise RequestError(f"{file} cannot be read: {error.strerror}") from None

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from unmask.cli.options import examples, import_all, read_options, refuse
 from unmask.cli.run import add_control, add_decoding, add_model, say_rule
+from unmask.decoding.options import MOST
 from unmask.embedded import NAME
 from unmask.errors import RequestError
 
@@ -193,8 +194,12 @@ def _say(line: str) -> None:
 
 def _check(arguments: argparse.Namespace) -> None:
     wrong = {
-        f"--batch-size must be >= 1, got {arguments.batch_size}": arguments.batch_size < 1,
-        f"--queue must be >= 0, got {arguments.queue}": arguments.queue < 0,
+        f"--batch-size must be from 1 to {MOST}, got {arguments.batch_size}": (
+            not 1 <= arguments.batch_size <= MOST
+        ),
+        f"--queue must be from 0 to {MOST}, got {arguments.queue}": (
+            not 0 <= arguments.queue <= MOST
+        ),
         f"--grace must be >= 0, got {arguments.grace}": not arguments.grace >= 0,
         f"--port must be 0..65535, got {arguments.port}": not 0 <= arguments.port <= 65535,
         f"--threads must be >= 1, got {arguments.threads}": arguments.threads is not None

@@ -14,7 +14,7 @@ from unmask.decoding.request import Request, infill_request, prompt_request
 from unmask.decoding.resolve import Resolved, resolve
 from unmask.decoding.results import Result
 from unmask.decoding.sampling import Sampling
-from unmask.errors import ModelError
+from unmask.errors import ModelError, RequestError, shown
 from unmask.languages.automaton import TokenAutomaton
 from unmask.models.denoiser import Denoiser
 from unmask.rules.recipes import DEFAULT_RULE
@@ -126,6 +126,9 @@ def _resolve(
             "or make it one with unmask.wrap"
         )
     if sampling is not None:
+        if not isinstance(sampling, Sampling):
+            given = shown(sampling)
+            raise RequestError(f"sampling must be a Sampling(temperature, ...), got {given}")
         options = replace(options, **vars(sampling))
     return resolve(options, model.spec, infill=infill, loaded=True, language=language)
 

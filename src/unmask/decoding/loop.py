@@ -10,6 +10,7 @@ import torch
 
 from unmask.decoding.canvas import canvas_of
 from unmask.decoding.decide import Decide, by_rule
+from unmask.decoding.options import MOST
 from unmask.decoding.request import Request, Settings
 from unmask.decoding.results import Step
 from unmask.decoding.rows import Reducer, Rows
@@ -123,8 +124,8 @@ def decode_steps(
     Requests are numbered in their order, and a step names its rows by these `keys`. The other
     arguments are those of `Batch`.
     """
-    if batch_size < 1:
-        raise RequestError(f"batch_size must be >= 1, got {batch_size}")
+    if not isinstance(batch_size, int) or not 1 <= batch_size <= MOST:
+        raise RequestError(f"batch_size must be a whole number from 1 to {MOST}, got {batch_size!r}")
     batch, waiting = Batch(model, keep_logits, reducer), iter(requests)
     while True:
         for request in islice(waiting, batch_size - len(batch)):

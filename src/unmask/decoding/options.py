@@ -66,7 +66,7 @@ class Option:
         if self.kind == "arguments":
             return spelled_template_args(name, value)
         if not self._takes(value):
-            hint = did_you_mean(str(value)[:100], self.words)
+            hint = did_you_mean(value[:100], self.words) if isinstance(value, str) else ""
             raise RequestError(f"{name} must be {self._limit(value)}, got {shown(value)}{hint}")
         return value
 
@@ -232,7 +232,7 @@ class DecodingOptions:
             from unmask.rules.rule import Rule
 
             if not isinstance(self.rule, Rule):
-                raise RequestError(f"rule must be a Rule or its notation, got {self.rule!r}")
+                raise RequestError(f"rule must be a Rule or its notation, got {shown(self.rule)}")
 
     def __getstate__(self) -> dict[str, Any]:
         """The fields only: a parsed rule may hold functions that do not pickle."""

@@ -12,7 +12,7 @@ from unmask.decoding.constrain import check_language
 from unmask.decoding.lengths import Growth
 from unmask.decoding.options import EOS_POLICIES, MOST, Eos
 from unmask.decoding.sampling import Sampling
-from unmask.errors import RequestError, UnknownName
+from unmask.errors import RequestError, UnknownName, shown
 from unmask.languages.automaton import TokenAutomaton
 from unmask.models.denoiser import ModelSpec
 from unmask.rules.rule import Rule
@@ -53,10 +53,11 @@ class Settings:
     def __post_init__(self) -> None:
         if not isinstance(self.sampling, Sampling):
             raise RequestError(
-                f"sampling must be a Sampling(temperature, ...), got {self.sampling!r}"
+                f"sampling must be a Sampling(temperature, ...), got {shown(self.sampling)}"
             )
         if not isinstance(self.rule, Rule):
-            raise RequestError(f"rule must be a Rule, such as Rule.parse(text), got {self.rule!r}")
+            given = shown(self.rule)
+            raise RequestError(f"rule must be a Rule, such as Rule.parse(text), got {given}")
         _check_whole(block=self.block, steps=self.steps, history=self.history)
         meanings = {"block": "full window", "steps": "no limit", "history": "all"}  # of None
         for name, otherwise in meanings.items():
@@ -143,7 +144,7 @@ def infill_request(
 def _check_whole(**numbers: int | None) -> None:
     for name, number in numbers.items():
         if number is not None and (not isinstance(number, int) or isinstance(number, bool)):
-            raise RequestError(f"{name} must be a whole number, got {number!r}")
+            raise RequestError(f"{name} must be a whole number, got {shown(number)}")
         if number is not None and name != "seed" and number > MOST:
             raise RequestError(f"{name} must be at most {MOST}, got {number}")
 
@@ -187,8 +188,8 @@ def _count_windows(spec: ModelSpec, settings: Settings, holes: Tensor) -> int:
 def _checked(spec: ModelSpec, request: Request) -> Request:
     settings = request.settings
     _check_whole(seed=request.seed)
-    if not 0 <= request.seed < 2**63:
-        raise RequestError(f"seed must be in [0, 2^63), got {request.seed}")
+    if request.seed is None or not 0 <= request.seed < 2**63:
+        raise RequestError(f"seed must be in [0, 2^63), got {shown(request.seed)}")
     if spec.block is not None and spec.block % (settings.block or 1):
         raise RequestError(
             f"{spec.name} attends in blocks of {spec.block}, so it decodes in them or in equal "

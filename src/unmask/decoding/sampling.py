@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from unmask.decoding.state import State
-from unmask.errors import RequestError
+from unmask.errors import RequestError, shown
 from unmask.kernels.reduce import Stats, Transform, chunks, reduce, working_dtype
 from unmask.models.denoiser import ship
 
@@ -29,6 +29,9 @@ class Sampling:
     tempered: bool = False
 
     def __post_init__(self) -> None:
+        for name, kind in (("temperature", int | float), ("top_p", int | float), ("top_k", int)):
+            if not isinstance(getattr(self, name), kind):
+                raise RequestError(f"{name} must be a number, got {shown(getattr(self, name))}")
         if self.temperature != 0 and not 1e-4 <= self.temperature < float("inf"):
             raise RequestError(
                 f"temperature must be 0 (greedy), or >= 0.0001 and finite, got {self.temperature}"

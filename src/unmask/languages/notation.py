@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from pathlib import Path
 
 from unmask.errors import RequestError, shown
 from unmask.languages.schema import json_regex, schema_regex
 from unmask.languages.strings import escaped
+from unmask.models.untrusted import check_whole, read_text
 
+LONGEST = 1 << 22  # bytes of a schema
 FORMS = "regex:TEXT, choice:a,b,c, schema:JSON or json"
 
 
@@ -20,7 +21,9 @@ def regex_of(language: str) -> str:
         return json_regex()
     if not colon or kind not in _READERS or not text:
         raise RequestError(f"language must be {FORMS}, got {shown(language)}")
-    return _READERS[kind](text)
+    expression = _READERS[kind](text)
+    check_whole(expression)
+    return expression
 
 
 def choice(texts: list[str]) -> str:
@@ -30,11 +33,7 @@ def choice(texts: list[str]) -> str:
 
 def schema_file(path: str) -> str:
     """The notation of the schema in a file."""
-    try:
-        return f"schema:{Path(path).read_text(encoding='utf-8')}"
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
-        raise RequestError(f"{path} cannot be read: {reason}") from None
+    return f"schema:{read_text(path, LONGEST)}"
 
 
 def _choices(text: str) -> str:
@@ -42,7 +41,7 @@ def _choices(text: str) -> str:
     if text.startswith("["):
         try:
             texts = json.loads(text)
-        except json.JSONDecodeError as error:
+        except (ValueError, RecursionError) as error:
             raise RequestError(f"choice is not a JSON list: {error}") from None
     if not all(isinstance(each, str) and each for each in texts) or not texts:
         raise RequestError(f"choice takes texts that are not empty, got {shown(text)}")

@@ -39,17 +39,22 @@ _OF = {keyword: kind for kind, words in KEYWORDS.items() for keyword in words}
 def schema_regex(text: str) -> str:
     """The regular expression of a JSON Schema."""
     try:
-        schema = json.loads(text)
+        schema = _read(text)
         if not isinstance(schema, Mapping | bool):
             raise RequestError(f"a schema is a JSON object, got {shown(schema)}")
         expression = _Schema(schema).regex(schema, {})
-    except json.JSONDecodeError as error:
-        raise RequestError(f"the schema is not JSON: {error}") from None
     except RecursionError:
         raise RequestError("the schema nests too deeply; use a flatter one") from None
     if expression is None:
         raise RequestError("no value is valid under the schema")
     return expression
+
+
+def _read(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as error:  # also a number beyond Python's limit
+        raise RequestError(f"the schema is not JSON: {error}") from None
 
 
 def json_regex(depth: int = DEPTH) -> str:

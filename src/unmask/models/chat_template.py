@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from threading import local
 from types import FrameType
 from typing import Any
@@ -41,12 +41,12 @@ class ChatTemplate:
             reason = " ".join(str(error).split())[:200]
             raise ModelError(f"{name}: broken chat template: {reason}") from None
 
-    def render(self, **words: Any) -> str:
-        """The text of a chat."""
+    def render(self, words: Mapping[str, Any]) -> str:
+        """The text of a chat; `words` are the template's variables."""
         before, _made.size = sys.gettrace(), 0
         sys.settrace(_clock(time.thread_time() + LIMIT))
         try:
-            return self._compiled.render(**words)
+            return self._compiled.render(words)
         except UnmaskError:
             raise
         except Exception as error:  # a template may raise anything

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
@@ -16,6 +17,7 @@ from torch import Tensor, nn
 from unmask.errors import ModelError
 from unmask.models.family import Target, TensorSource
 from unmask.models.quantized import QuantizedLinear
+from unmask.models.untrusted import read_text
 
 INDEX, SINGLE = "model.safetensors.index.json", "model.safetensors"
 KEPT_IN_FLOAT32 = "mlp.bias"  # of a router, which decides by small differences
@@ -185,12 +187,17 @@ def open_file(file: Path) -> Any:
         ) from None
 
 
+def read_optional(file: Path) -> dict[str, Any]:
+    """Read a JSON object; empty without the file. A link to nowhere is a broken file, not none."""
+    return read_json(file) if os.path.lexists(file) else {}
+
+
 def read_json(file: Path) -> dict[str, Any]:
     """Read a JSON object; the error for a missing or broken file names it."""
     if not file.is_file():
         raise ModelError(f"{file} is missing; give the folder of a released checkpoint")
     try:
-        value = json.loads(file.read_text(encoding="utf-8"))
+        value = json.loads(read_text(file, kind=ModelError))
     except (ValueError, RecursionError) as error:
         raise ModelError(f"{file} is not JSON: {error}") from None
     if not isinstance(value, dict):

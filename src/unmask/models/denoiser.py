@@ -37,9 +37,13 @@ class ModelSpec:
     def __post_init__(self) -> None:
         if self.eos_id is not None and not self.stop_ids:
             object.__setattr__(self, "stop_ids", (self.eos_id,))
+        if not isinstance(self.vocab_size, int) or self.vocab_size < 1:
+            raise ModelError(
+                f"{self.name}: vocab_size must be a whole number >= 1, got {shown(self.vocab_size)}"
+            )
         own = (token for token in (self.eos_id, self.newline_id) if token is not None)
         for token in (self.mask_id, *own, *self.stop_ids):
-            if not 0 <= token < self.vocab_size:
+            if not isinstance(token, int) or not 0 <= token < self.vocab_size:
                 raise ModelError(
                     f"{self.name}: special token {shown(token)} lies outside the vocabulary "
                     f"0..{self.vocab_size - 1}"

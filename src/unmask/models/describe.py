@@ -13,7 +13,7 @@ import torch
 from unmask import embedded
 from unmask.errors import ModelError, shown
 from unmask.models.architecture import Architecture
-from unmask.models.checkpoint import KEPT_IN_FLOAT32, Checkpoint, open_file, read_json
+from unmask.models.checkpoint import KEPT_IN_FLOAT32, Checkpoint, open_file, read_json, read_optional
 from unmask.models.config import Config
 from unmask.models.denoiser import ModelSpec
 from unmask.models.families import family_of, in_blocks, is_ambiguous
@@ -167,7 +167,7 @@ def _spelled_mask(family: Family, tokenizer: Tokenizer) -> int | None:
 def _ends(folder: Path, config: Config, family: Family, tokenizer: Tokenizer) -> list[int]:
     """Every token that ends an answer; the first one is the padding."""
     file = folder / "generation_config.json"
-    generation = Config(read_json(file) if file.is_file() else {}, str(file))
+    generation = Config(read_optional(file), str(file))
     own = tokenizer.token_id("eos_token")
     listed = [
         *config.token_ids("eos_token_id"),

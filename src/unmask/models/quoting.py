@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from unmask.errors import RequestError
+from unmask.models.untrusted import check_whole
 
 if TYPE_CHECKING:
     from unmask.models.tokenizer import Message, Tokenizer
@@ -78,14 +79,3 @@ class Quotes:
                     "it out, or allow control tokens (--control-tokens, control_tokens=True)"
                 )
         return ids
-
-
-def check_whole(text: str) -> None:
-    """Raise if a text holds half a character, which no tokenizer takes."""
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise RequestError(
-            f"the text holds half a character, {text[error.start]!a}, at place {error.start}; "
-            "give it in UTF-8"
-        ) from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,9 +14,10 @@ from tokenizers import Tokenizer as Engine
 from tokenizers.models import BPE
 
 from unmask.errors import ModelError, RequestError
-from unmask.models.checkpoint import read_json
+from unmask.models.checkpoint import read_optional
 from unmask.models.quoting import Quotes
 from unmask.models.template_args import check_template_args
+from unmask.models.untrusted import read_text
 
 if TYPE_CHECKING:
     from unmask.models.chat_template import ChatTemplate
@@ -44,7 +46,7 @@ class Tokenizer:
     def load(cls, folder: Path) -> Tokenizer:
         """Read tokenizer.json, or vocab.json and merges.txt."""
         file = folder / "tokenizer_config.json"
-        config = read_json(file) if file.is_file() else {}
+        config = read_optional(file)
         try:
             roles = {role: _content(config[role]) for role in _ROLES if config.get(role)}
             template = _template(folder, config)
@@ -178,7 +180,7 @@ class Tokenizer:
         given = check_template_args("template_args", template_args or {})
         if taken := [name for name in given if name in _ROLES]:
             raise RequestError(f"template_args: {taken[0]!r} is the tokenizer's own; leave it out")
-        return self._compiled.render(**{**self.roles, **given, **words})
+        return self._compiled.render({**self.roles, **given, **words})
 
     def unread_args(self, template_args: Mapping[str, Any]) -> list[str]:
         """The names of arguments that the chat template does not use."""
@@ -268,14 +270,14 @@ def _added(folder: Path, config: dict[str, Any]) -> dict[str, AddedToken]:
             for number, token in listed.items()
         }
     file = folder / "added_tokens.json"
-    plain = read_json(file) if file.is_file() else {}
+    plain = read_optional(file)
     return {str(number): AddedToken(name, special=True) for name, number in plain.items()}
 
 
 def _template(folder: Path, config: dict[str, Any]) -> str | None:
     file = folder / "chat_template.jinja"
-    if file.is_file():
-        return file.read_text(encoding="utf-8")
+    if os.path.lexists(file):
+        return read_text(file, 1 << 20, ModelError)
     template = config.get("chat_template")
     if isinstance(template, list):  # several, each with a name
         template = next((t["template"] for t in template if t.get("name") == "default"), None)

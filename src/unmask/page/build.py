@@ -17,6 +17,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from unmask.errors import RequestError
+from unmask.models.untrusted import opened
 from unmask.trace.recording.codec import FORMAT, Unzipped, file_bytes
 
 GENERATOR = '<meta name="generator" content="unmask page">'
@@ -127,7 +128,8 @@ def write(page_text: str, path: Path) -> None:
     try:
         if path.is_file() and not _is_page(path):
             raise RequestError(f"{path} exists and is not a page of unmask; give another -o")
-        path.write_text(page_text, encoding="utf-8")
+        with opened(path, "wb") as file:
+            file.write(page_text.encode())
     except OSError as error:
         raise RequestError(f"{path} cannot be written: {error.strerror}") from None
 

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from unmask.errors import RuleError, require
+from unmask.models.untrusted import read_text
 from unmask.rules.registry import register, show
 from unmask.rules.scores import entropy
 from unmask.rules.view import Needs, Scores, View
@@ -170,7 +171,7 @@ def _frequencies(path: str) -> Tensor:
 
 
 def _from_json(file: Path) -> Any:
-    data = json.loads(file.read_text())
+    data = json.loads(read_text(file))
     if isinstance(data, dict):
         lists = [value for value in data.values() if isinstance(value, list)]
         require(len(lists) == 1, f"pc: {str(file)!r} must hold one list of frequencies")

@@ -10,8 +10,8 @@ from typing import Any
 
 from unmask.models.denoiser import Denoiser
 from unmask.server.choices import Choice, choices_of
-from unmask.server.engine import Closing, Engine, Full
-from unmask.server.errors import ApiError
+from unmask.server.engine import LOG, Closing, Engine, Full
+from unmask.server.errors import ApiError, failed_row
 from unmask.server.fairness import Account
 from unmask.server.languages import language_of
 from unmask.server.metrics import Metrics
@@ -150,7 +150,7 @@ class Service:
         self._building += rows * slow
         try:
             loop, lane = asyncio.get_running_loop(), self._build if slow else self._prepare
-            return await loop.run_in_executor(lane, prepare, self.served, body)
+            return await loop.run_in_executor(lane, _prepare, self.served, body)
         finally:
             self._preparing -= rows
             self._building -= rows * slow
@@ -193,3 +193,17 @@ class Service:
             "batch_size": engine.batch_size,
             "queue_size": engine.queue_size,
         }
+
+
+def _prepare(served: ServedModel, body: ChatRequest | CompletionRequest) -> PreparedRequest:
+    """Prepare a request; whatever a part of its rule raises is answered.
+
+    Some kinds of exceptions, such as SystemExit, would end the event loop.
+    """
+    try:
+        return prepare(served, body)
+    except ApiError:
+        raise
+    except BaseException as error:
+        LOG.error("a request failed", exc_info=error)
+        raise failed_row(error) from None

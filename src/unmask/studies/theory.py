@@ -13,6 +13,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from unmask.decoding.options import MOST
 from unmask.errors import UnmaskError
 
 Array: TypeAlias = NDArray[np.float64]
@@ -82,8 +83,8 @@ class TheoryResult:
 
 def check(cases: int = 5000, seed: int = 0) -> TheoryResult:
     """Measure random joints of 3 to 5 positions over 2 to 4 tokens, with random roles."""
-    if cases < 1:
-        raise UnmaskError(f"cases must be >= 1, got {cases}")
+    if not 1 <= cases <= MOST:
+        raise UnmaskError(f"cases must be from 1 to {MOST}, got {cases}")
     if seed < 0:
         raise UnmaskError(f"seed must be >= 0, got {seed}")
     rng = np.random.default_rng(seed)

@@ -11,10 +11,12 @@ from typing import Any, BinaryIO
 
 from unmask.errors import RequestError, RuleError
 from unmask.models.fingerprint import sha_of
+from unmask.models.untrusted import MOST, lines_of, opened
 from unmask.rules.spelling import for_file, from_file
 from unmask.text.prompts import Prompt, PromptFormat
 from unmask.trace.recording.files import hold
 
+MOST_PROMPTS = 100_000  # in one file
 _KINDS = ("prompt", "messages", "canvas")
 _BEGINNING = b'{"id": '  # how every answer line begins
 
@@ -33,7 +35,12 @@ def read_prompts(stream: BinaryIO, name: str, form: PromptFormat, seed: int) -> 
     """All prompts of a stream of JSON lines; the default seed of line n is `seed + n - 1`."""
     lines: list[Line] = []
     places: dict[int | str, str] = {}
-    for number, raw in enumerate(stream, 1):
+    left = MOST  # bytes
+    for number, raw in enumerate(lines_of(stream, name), 1):
+        left -= len(raw)
+        if number > MOST_PROMPTS or left < 0:
+            most = f"{MOST_PROMPTS} lines and {MOST >> 20} MB"
+            raise RequestError(f"{name} is too large; a file of prompts has at most {most}")
         if not raw.strip():
             continue
         place = f"{name}:{number}"
@@ -104,16 +111,22 @@ class AnswerFile:
         self.answered: dict[int | str, str] = {}  # id -> sha of the prompt
         if file.exists() and not file.is_file() and not file.is_dir():
             raise RequestError(f"{file} is a device or a pipe; give a file as --output")
+        self._size = self._kept = 0  # bytes of the file, and of its whole lines
         try:
-            raw = file.read_bytes() if file.exists() else b""
+            if file.exists():
+                self._read()
         except OSError as error:
             raise _unusable(file, error) from None
-        whole, newline, torn = raw.rpartition(b"\n")
-        for number, line in enumerate(whole.split(b"\n") if newline else (), 1):
-            self._take(line, number)
-        if torn and torn[: len(_BEGINNING)] != _BEGINNING[: len(torn)]:
-            raise self._foreign(raw.count(b"\n") + 1)
-        self._size, self._kept = len(raw), len(whole) + len(newline)
+
+    def _read(self) -> None:
+        with opened(self.file) as stream:
+            for number, line in enumerate(lines_of(stream, str(self.file)), 1):
+                self._size += len(line)
+                if line.endswith(b"\n"):
+                    self._take(line, number)
+                    self._kept = self._size
+                elif line[: len(_BEGINNING)] != _BEGINNING[: len(line)]:
+                    raise self._foreign(number)
 
     def _take(self, raw: bytes, number: int) -> None:
         try:

@@ -12,8 +12,9 @@ from unmask.decoding.request import Request, infill_request, prompt_request
 from unmask.decoding.resolve import Resolved
 from unmask.errors import RequestError
 from unmask.models.denoiser import ModelSpec
-from unmask.models.quoting import Quotes, check_whole
+from unmask.models.quoting import Quotes
 from unmask.models.tokenizer import Message, Tokenizer
+from unmask.models.untrusted import check_whole
 
 _PLACEHOLDER = re.compile(r"\[MASK(?:\*(\d+))?\]")
 
@@ -177,7 +178,8 @@ def _refuse_control(tokenizer: Tokenizer, value: Any) -> None:
                 "allow control tokens"
             )
     elif isinstance(value, list | tuple | Mapping):
-        for each in value.values() if isinstance(value, Mapping) else value:
+        names = value if isinstance(value, Mapping) else ()  # a schema's properties have any name
+        for each in (*names, *(value.values() if names else value)):
             _refuse_control(tokenizer, each)
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from unmask.errors import UnmaskError
+from unmask.models.untrusted import read_bytes
 
 Record = dict[str, Any]
 
@@ -96,11 +97,7 @@ class DataFile:
 def json_lines(file: Path) -> list[tuple[str, Record]]:
     """All objects of a file with their places, `file:line`; blank lines are skipped."""
     placed = []
-    try:
-        lines = file.read_bytes().split(b"\n")
-    except OSError as error:
-        raise UnmaskError(f"{file} cannot be read: {error.strerror}") from None
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(read_bytes(file, kind=UnmaskError).split(b"\n"), 1):
         if line.strip():
             placed.append((f"{file}:{number}", _object(line, f"{file}:{number}")))
     return placed

@@ -13,6 +13,7 @@ from typing import Any
 from unmask.decoding.options import OPTIONS, DecodingOptions, Option
 from unmask.embedded import NAME
 from unmask.errors import LabError, RequestError, UnknownName
+from unmask.models.untrusted import read_text
 from unmask.rules.registry import kind_of, knobs_of, notation, show
 from unmask.rules.rule import Rule
 from unmask.rules.stability import Stability
@@ -31,6 +32,9 @@ KEYS: dict[str, Option] = {
     **{name: OPTIONS[name] for name in ("block", "eos", "cache", "length", "seed")},
     **OPTIONS,
 }
+
+
+LONGEST = 1 << 22  # bytes of a sweep's file
 
 
 @dataclass(frozen=True)
@@ -92,11 +96,7 @@ def along_knob(text: str) -> str:
 
 def read_sweep(name: str, changes: Mapping[str, Any]) -> Sweep:
     """A file, or one of the sweeps in the package; `changes` replace what it says."""
-    source = _source(name)
-    try:
-        text = source.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise LabError(f"{name} cannot be read: {error}") from None
+    text = read_text(_source(name), LONGEST, LabError)
     return sweep_of(_toml(text, name), Path(name).stem, changes, name)
 
 

@@ -55,7 +55,9 @@ def run(
         for work in works:
             store.add(work.trial, work.record)
             progress.begin(work, len(work.asks) - len(store.missing(work.trial, work.asks)))
-        if any(store.missing(work.trial, work.asks) for work in works):
+        missing = sum(len(store.missing(work.trial, work.asks)) for work in works)
+        if missing:
+            options = replace(options, devices=options.devices[:missing])  # no idle workers
             if options.cluster is not None:
                 from unmask.lab.ray.driver import decode_on_cluster
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unmask.errors import UnmaskError
+from unmask.models.untrusted import read_bytes
 
 FORMAT = 1  # the number in the first line; a reader refuses other numbers
 GZIP = 31  # zlib's window bits for a gzip stream
@@ -84,14 +85,7 @@ def raw(written: str) -> bytes:
 
 def file_bytes(path: Path) -> bytes:
     """The bytes of a trace file; no more are read than a trace may have."""
-    try:
-        with path.open("rb") as stream:
-            data = stream.read(CONTENT + 1)
-    except OSError as error:
-        raise TraceError(f"{path} cannot be read: {error.strerror}") from None
-    if len(data) > CONTENT:
-        raise TraceError(f"{path} is too large: a trace holds at most {CONTENT >> 20} MB")
-    return data
+    return read_bytes(path, CONTENT, TraceError)
 
 
 @dataclass

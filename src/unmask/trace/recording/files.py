@@ -10,6 +10,7 @@ from typing import BinaryIO
 
 from unmask.decoding.results import Step
 from unmask.errors import RequestError
+from unmask.models.untrusted import opened
 from unmask.trace.recording.tracer import Tracer
 
 Begin = Callable[[int, BinaryIO], Tracer]  # makes the tracer of request `key` for a stream
@@ -43,7 +44,7 @@ def writable(path: Path, option: str = "--trace") -> BinaryIO:
                 if old.read(2) != b"\x1f\x8b":
                     raise RequestError(f"{path} exists and is not a trace; give another {option}")
         path.parent.mkdir(parents=True, exist_ok=True)
-        stream = path.open("ab")  # not "wb": a file that another run writes stays as it is
+        stream = opened(path, "ab")  # not "wb": a file that another run writes stays as it is
         try:
             hold(stream, path, option)
             if path.is_file():
