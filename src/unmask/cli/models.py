@@ -21,6 +21,7 @@ _SMALLEST = {
     **dict.fromkeys(("intermediate_size", "head_dim"), 2),
     **dict.fromkeys(("num_experts", "num_experts_per_tok"), 2),
     **dict.fromkeys(("expert_intermediate_size", "moe_intermediate_size"), 2),
+    **dict.fromkeys(("n_group", "topk_group", "partial_rotary_factor"), 1),
 }
 
 

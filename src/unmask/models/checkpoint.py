@@ -19,7 +19,8 @@ from unmask.models.quantized import QuantizedLinear
 
 INDEX, SINGLE = "model.safetensors.index.json", "model.safetensors"
 KEPT_IN_FLOAT32 = "mlp.bias"  # of a router, which decides by small differences
-IGNORED = ("rotary_emb.inv_freq", "rotary_pos_emb.inv_freq")  # buffers that old savers left behind
+# Buffers that old savers left behind: frequencies, and GPT-2's causal masks.
+IGNORED = ("rotary_emb.inv_freq", "rotary_pos_emb.inv_freq", ".attn.bias", ".attn.masked_bias")
 
 
 class Checkpoint:
