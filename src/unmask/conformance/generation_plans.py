@@ -29,6 +29,7 @@ class GenerationPlan:
     early: bool = False  # upstream may end inside the last block
     stop_id: int | None = None  # the only token that ends an answer upstream
     infill: bool = False  # the prompt holds the masks
+    idle: bool = False  # upstream has more steps than masks; its idle forwards do not count
 
 
 def plan_of_generation(loaded: Loaded, case: dict[str, Any]) -> GenerationPlan:
@@ -47,11 +48,11 @@ def plan_of_generation(loaded: Loaded, case: dict[str, Any]) -> GenerationPlan:
     if loaded.family.name == "sdar":
         return _sdar_plan(params)
     if loaded.family.name == "llada2":
-        return _llada2_plan(params)
+        return _llada2_plan(params, case)
     if loaded.family.name == "dream":
         return _dream_plan(params, case)
     if "Fast-dLLM" in source or "LLaDA" in source:
-        return _llada_plan(params, case["case"])
+        return _llada_plan(params, f"{case['case']} {source}")
     raise NotOffered(f"the sampler of {source} is not known")
 
 
@@ -61,8 +62,8 @@ def _llada_plan(p: dict[str, Any], name: str) -> GenerationPlan:
         rule = f"confidence | threshold({p['threshold']}, test=ge)"
     cache = next((kind for kind in ("prefix", "dual") if f"{kind}_cache" in name), None)
     block = p["block_length"] if p["block_length"] < p["gen_length"] else None
-    guidance = p.get("cfg_scale") or 0.0
-    return GenerationPlan(rule, p["gen_length"], block, cache=cache, guidance=guidance)
+    plan = GenerationPlan(rule, p["gen_length"], block, cache=cache)
+    return replace(plan, guidance=p.get("cfg_scale") or 0.0, idle=p["steps"] > p["gen_length"])
 
 
 def _dream_plan(p: dict[str, Any], case: dict[str, Any]) -> GenerationPlan:
@@ -90,14 +91,15 @@ def _cached_dream_rule(p: dict[str, Any], block: int) -> str:
     return f"entropy | timesteps({p['steps']}, eps={p['eps']}) | lead"
 
 
-def _llada2_plan(p: dict[str, Any]) -> GenerationPlan:
+def _llada2_plan(p: dict[str, Any], case: dict[str, Any]) -> GenerationPlan:
     steps = min(p["steps"], p["gen_length"] // p.get("minimal_topk", 1))
     least = _share(p["block_length"], steps)
     rule = f"confidence | threshold({p['threshold']}) | floor({least})"
     # Upstream stops after the block with EOS; with early stop, once all before EOS is filled.
     plan = GenerationPlan(rule, p["gen_length"], eos="block", cache="block")
     early = bool(p.get("eos_early_stop"))
-    return replace(plan, attention_block=p["block_length"], early=early)
+    plan = replace(plan, attention_block=p["block_length"], early=early)
+    return replace(plan, stop_id=case.get("eos_id"))
 
 
 def _share(block: int, steps: int) -> int:
@@ -126,11 +128,11 @@ def _dllm_plan(p: dict[str, Any], source: str, case: dict[str, Any]) -> Generati
     """dllm's samplers: mdlm on one canvas, bd3lm and OPDLM in blocks from the prompt's end."""
     if "MDLMSampler.infill" in source:
         return _dllm_infill_plan(p, case)
-    if case["case"] == "bd3lm_pad_in_answer":
-        raise KnownDifference("upstream hides every <|endoftext|> of the answer as padding")
     length, block = p["max_new_tokens"], p["block_size"]
+    if "MDLMSampler" not in source and _has_padding(case, block):
+        raise KnownDifference("upstream hides every <|endoftext|> of the answer as padding")
     blocks = -(-length // block)
-    steps = p.get("steps_per_block", 0) * blocks or p["steps"]
+    steps = (p.get("steps_per_block") or 0) * blocks or p["steps"]
     sizes = [min(block, length - first) for first in range(0, length, block)]
     plan = GenerationPlan(_dllm_rule(steps, sizes), length, guidance=p.get("cfg_scale") or 0.0)
     if "MDLMSampler" in source:
@@ -138,6 +140,12 @@ def _dllm_plan(p: dict[str, Any], source: str, case: dict[str, Any]) -> Generati
     cache = None if plan.guidance else "block"
     plan = replace(plan, eos="block", cache=cache, stop_id=case["eos_id"])
     return replace(plan, attention_block=block, from_prompt_end=True)
+
+
+def _has_padding(case: dict[str, Any], block: int) -> bool:
+    """Whether a block before an answer's last has the padding token."""
+    answers, pad = case.get("generated_ids", []), case.get("pad_id")
+    return any(pad in answer[: (len(answer) - 1) // block * block] for answer in answers)
 
 
 def _dllm_infill_plan(p: dict[str, Any], case: dict[str, Any]) -> GenerationPlan:
@@ -160,6 +168,8 @@ def _card_plan(p: dict[str, Any], case: dict[str, Any]) -> GenerationPlan:
     prompt, length, block = len(case["prompt_ids"][0]), p["max_new_tokens"], p["block_size"]
     if prompt % block:
         raise KnownDifference("the card's first block does not see the prompt's last tokens anew")
+    if any(case["mask_id"] in answer for answer in case["generated_ids"]):
+        raise KnownDifference("the card stops in the step that writes EOS, and leaves masks")
     plan = GenerationPlan(f"confidence | static({p['steps']})", length, cache="block")
     plan = replace(plan, eos="block", stop_id=case["eos_id"])
     return replace(plan, attention_block=block, from_prompt_end=True)
@@ -167,18 +177,19 @@ def _card_plan(p: dict[str, Any], case: dict[str, Any]) -> GenerationPlan:
 
 def _open_dcoder_plan(p: dict[str, Any], case: dict[str, Any]) -> GenerationPlan:
     if p["alg"] == "p2":
-        raise NotOffered("p2 masks the lowest of all answer positions again after every step")
+        raise NotOffered("this p2 ranks a filled position by its newest token, ours by its own")
     return replace(_dream_plan(p, case), infill=p["max_new_tokens"] == 0)
 
 
 def _fast_dllm_v2_plan(p: dict[str, Any], case: dict[str, Any]) -> GenerationPlan:
     """Blocks from position 0, inner windows, and the first token of a block from the one before."""
-    if p["use_block_cache"]:
+    if p.get("use_block_cache"):
         raise NotOffered("use_block_cache keeps old keys and values inside a block")
-    if p["temperature"]:
+    if p.get("temperature"):
         raise KnownDifference("depends on the order in which upstream draws random numbers")
     block, inner = p["block_size"], p["small_block_size"]
     length = block * (p["max_new_tokens"] // block) - len(case["prompt_ids"][0]) % block + 1
     plan = GenerationPlan(f"confidence | threshold({p['threshold']})", length, cache="block")
     plan = replace(plan, block=inner if inner < block else None, eos="stop", early=True)
-    return replace(plan, attention_block=block, stop_id=case.get("stop_token"))
+    stop_id = case.get("stop_token", p.get("stop_token"))
+    return replace(plan, attention_block=block, stop_id=stop_id)
