@@ -16,6 +16,7 @@ from tests.paths import ROOT
 from unmask import ModelError, RequestError, Session, decode, decode_many, load
 from unmask.models.caches import Cached
 from unmask.models.families import FAMILIES
+from unmask.models.tokenizer import Tokenizer
 from unmask.models.words import FAMILY_NAMES
 
 GOLDEN = ROOT / "tests" / "golden" / "models-2"
@@ -336,3 +337,11 @@ def test_the_causal_masks_that_gpt2_savers_wrote_are_left_alone(tmp_path):
     tensors["denoise_model.h.0.attn.bias"] = torch.ones(1, 1, 8, 8)
     save_file(tensors, folder / "model.safetensors")
     assert load(folder).family.name == "diffugpt"
+
+
+def test_gpt2s_words_are_split_its_own_way_without_a_tokenizer_json(tmp_path):
+    text = "in 1984 he didn't\n  say cafe\u0301"
+    folder = copied(tmp_path, "diffugpt-tiny", "gpt")
+    wanted = Tokenizer.load(folder).encode(text)
+    (folder / "tokenizer.json").unlink()
+    assert Tokenizer.load(folder).encode(text) == wanted
