@@ -54,8 +54,19 @@ def test_public_checkpoints_are_listed_with_those_for_a_laptop_first(capsys):
     sdar = rows["JetLM/SDAR-1.7B-Chat"].split()
     assert sdar[1:6] == ["2.03B", "4.06GB", "2.65GB", "1.95GB", "not"]  # licence: not seen
     assert "Apache-2.0" in rows["fredzzp/open-dcoder-0.5B"]
+    assert rows["inclusionAI/LLaDA2.0-mini"].split()[2:5] == ["32.5GB", "-", "-"]  # experts
     assert out.index("for a laptop") < out.index("JetLM/SDAR-1.7B-Chat")
     assert out.index("for a larger machine") < out.index("GSAI-ML/LLaDA-8B-Instruct")
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_the_list_of_checkpoints_fits_into_the_window(capsys, monkeypatch, columns):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    assert main(["models"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= columns
+    for known in KNOWN:
+        assert sum(known.hub_id in line for line in lines) == 1 + bool(known.note)
 
 
 def test_the_numbers_of_a_folder_are_those_of_the_loaded_model(capsys, folder):

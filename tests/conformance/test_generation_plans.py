@@ -35,7 +35,7 @@ def test_a_parameter_that_is_not_known_is_named():
 
 def test_padding_inside_an_answer_is_a_known_difference_of_dllms_blocks():
     source, ids = "dllm/core/samplers/bd3lm.py::BD3LMSampler", {"eos_id": 7, "pad_id": 5}
-    for answer in ([1, 2, 7, 5], [1, 2, 3, 4]):  # none, or after the end
+    for answer in ([1, 2, 3, 4, 7, 5], [1, 2, 3, 4]):  # none, or after the end
         assert plan(BLOCKS, source, generated_ids=[answer], **ids).cache == "block"
     with pytest.raises(KnownDifference, match="as padding"):
-        plan(BLOCKS, source, generated_ids=[[1, 5, 2, 7]], **ids)
+        plan(BLOCKS, source, generated_ids=[[1, 5, 2, 3, 4, 7]], **ids)

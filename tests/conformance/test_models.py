@@ -12,7 +12,9 @@ from safetensors.torch import load_file, save_file
 
 from tests.paths import ROOT
 from unmask.conformance import Report, run
+from unmask.conformance.generation_plans import plan_of_generation
 from unmask.conformance.models import folders, run_model
+from unmask.conformance.plan import KnownDifference
 
 GOLDEN = ROOT / "tests" / "golden" / "models"
 SEEDED = {
@@ -276,3 +278,42 @@ def test_a_chat_of_a_sampler_that_is_not_known_is_named_and_the_others_run(tmp_p
     assert with_status(report, "not offered") == {"llada-tiny/chat/0"}
     assert with_status(report, "failed") == {"llada-tiny/tokenize/0"}
     assert report.count("passed") > 2
+
+
+def plan_for(source, **case):
+    """The plan of a case of the small models, without their weights."""
+    case = {"case": "new", "source": source, "eos_id": 1, "pad_id": 2, "mask_id": 3, **case}
+    return plan_of_generation(None, {"prompt_ids": [[5]], "generated_ids": [[6] * 8], **case})
+
+
+BD3LM, CARD = "dllm/core/samplers/bd3lm.py::BD3LMSampler.sample", "hub card of dllm-hub/x"
+SIZES = {"max_new_tokens": 8, "block_size": 4, "steps": 8}
+
+
+def test_no_steps_per_block_is_the_same_as_none_given():
+    assert plan_for(BD3LM, params=SIZES | {"steps_per_block": None}) == plan_for(
+        BD3LM, params=SIZES
+    )
+
+
+def test_padding_matters_before_the_last_block_of_an_answer_only():
+    plan_for(BD3LM, params=SIZES, generated_ids=[[6] * 7 + [2]])
+    with pytest.raises(KnownDifference, match="as padding"):
+        plan_for(BD3LM, params=SIZES, generated_ids=[[6] * 3 + [2] + [6] * 4])
+
+
+def test_masks_that_the_cards_sampler_leaves_are_a_known_difference():
+    with pytest.raises(KnownDifference, match="leaves masks"):
+        plan_for(CARD, params=SIZES, prompt_ids=[[5] * 4], generated_ids=[[6, 1, 3, 3]])
+
+
+def test_forwards_of_llada_with_nothing_to_write_do_not_count(spoiled):
+    """With more steps than masks, upstream runs idle forwards at the end of a block."""
+
+    def idle(cases):
+        cases[:] = [case for case in cases if case["case"] == "llada_semi_ar"]
+        cases[0]["params"]["steps"] = 40  # 10 for the 8 masks of a block
+        inputs = cases[0]["forward_inputs"]
+        inputs[8:8] = [inputs[8]] * 2
+
+    assert not spoiled("llada-tiny", "golden_generate.json", edited(idle))

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+from tests.paths import ROOT
 from unmask import Session, kernels, load
 from unmask.cli import main
 from unmask.doctor import kernels as kernel_checks
@@ -15,7 +16,7 @@ from unmask.doctor import machine as machine_checks
 from unmask.doctor import model as model_checks
 from unmask.doctor.machine import EXTRAS, machine
 from unmask.doctor.model import fits, invariance, speed
-from unmask.kernels import native, reference
+from unmask.kernels import native, product, reference
 from unmask.models.pretrained import Pretrained
 
 CPU = torch.device("cpu")
@@ -75,8 +76,18 @@ def test_a_kernel_that_fails_is_a_fault(monkeypatch, fresh):
     monkeypatch.setattr(native, "prepare", lambda: CPU)
     monkeypatch.setattr(native, "reduce_rows", fails)
     with pytest.warns(RuntimeWarning, match="is not used"):
-        (finding,) = kernel_checks.kernels_on(CPU)
+        finding, _ = kernel_checks.kernels_on(CPU)
     assert (finding.status, "no resources" in finding.says) == ("fault", True)
+
+
+def test_a_product_without_the_bits_of_torch_is_left_to_torch_and_told(monkeypatch):
+    product.trouble.cache_clear()
+    monkeypatch.setattr(product, "multiply", lambda x, weight, bias=None: x.sum() * weight)
+    _, finding = kernel_checks.kernels_on(CPU)
+    product.trouble.cache_clear()
+    assert finding.says.startswith(
+        "torch multiplies; native is not used: it does not have the bits"
+    )
 
 
 def test_a_kernel_that_is_not_built_is_slow_and_says_how_to_build_it(monkeypatch, fresh):
@@ -84,7 +95,7 @@ def test_a_kernel_that_is_not_built_is_slow_and_says_how_to_build_it(monkeypatch
         raise kernels.Unavailable("there is no C++ compiler")
 
     monkeypatch.setattr(native, "prepare", unavailable)
-    (finding,) = kernel_checks.kernels_on(CPU)
+    finding, _ = kernel_checks.kernels_on(CPU)
     assert finding.status == "slow"
     assert "python -m unmask.kernels.build" in finding.mend
 
@@ -138,8 +149,8 @@ def test_a_processor_that_does_not_multiply_bfloat16_is_told(monkeypatch):
 
 
 def test_what_fits_grows_with_the_memory_and_shrinks_with_the_bits():
-    arch = load(device="cpu").model.arch
-    none, some, all_sizes = (by_name(fits(arch, free, None)) for free in (10, 10**7, 10**12))
+    model = load(device="cpu").model
+    none, some, all_sizes = (by_name(fits(model, free, None)) for free in (10, 10**7, 10**12))
     assert "too large" in none["fits bfloat16"].says
     assert none["fits bfloat16"].status == "slow"
     assert "1 x 512" in some["fits int8"].says
@@ -152,4 +163,12 @@ def test_the_weights_that_fit_are_those_of_the_loaded_model():
         model = Session(device="cpu", dtype="bfloat16", quantize=kind).model()
         layers = model.module
         taken = sum(t.nbytes for t in (*layers.parameters(), *layers.buffers()))
-        assert model_checks._weights(model.arch, width) == pytest.approx(taken, rel=0.05)
+        assert model_checks._weights(model, width) == pytest.approx(taken, rel=0.05)
+
+
+def test_the_weights_of_gpt2_are_not_those_of_a_gated_transformer():
+    model = load(
+        ROOT / "tests" / "golden" / "models-2" / "diffugpt-tiny", device="cpu", dtype="float32"
+    ).model
+    taken = sum(weight.nbytes for weight in model.module.parameters())
+    assert model_checks._weights(model, 4.0) == taken

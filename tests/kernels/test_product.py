@@ -8,7 +8,7 @@ from torch.nn import functional as F  # noqa: N812  (the field's name for it)
 
 from unmask.kernels import product
 from unmask.kernels.common import Unavailable
-from unmask.kernels.product import agrees, multiply, serves
+from unmask.kernels.product import agrees, multiply, serves, trouble
 
 usable = pytest.mark.skipif(not agrees(), reason="no kernel with torch's bits here")
 SHAPES = ((4, 384, 350), (17, 500, 300), (33, 1000, 131), (130, 1024, 192), (300, 577, 257))
@@ -74,9 +74,9 @@ def test_small_and_unknown_weights_are_left_to_torch():
 @pytest.fixture
 def unchecked():
     """As if the kernel had not been compared with torch yet; and once more afterwards."""
-    agrees.cache_clear()
+    trouble.cache_clear()
     yield
-    agrees.cache_clear()
+    trouble.cache_clear()
 
 
 @pytest.mark.usefixtures("unchecked")

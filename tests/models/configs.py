@@ -212,7 +212,7 @@ def _qwen_shapes(family: str, c: dict[str, Any]) -> Shapes:
         else:
             yield f"{layer}mlp.gate.weight", (c["num_experts"], hidden)
             if c.get("moe_router_enable_expert_bias"):
-                yield f"{layer}mlp.gate.expert_bias", (c["num_experts"],)
+                yield f"{layer}mlp.expert_bias", (c["num_experts"],)
             for e in range(c["num_experts"]):
                 width = c["expert_intermediate_size"]
                 yield from _gated(f"{layer}mlp.experts.{e}.", width, hidden)

@@ -170,7 +170,7 @@ class Reference:
         rows = []
         for token in h:
             logits = w[f"{layer}mlp.gate.weight"] @ token
-            bias = w.get(f"{layer}mlp.gate.expert_bias")
+            bias = w.get(f"{layer}mlp.gate.expert_bias", w.get(f"{layer}mlp.expert_bias"))
             route = route_sigmoid if self.family == "llada2" else route_softmax
             y = torch.zeros_like(token)
             for expert, weight in route(logits, bias, self.config).items():

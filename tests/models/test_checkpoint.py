@@ -6,6 +6,7 @@ import json
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 from tests.models.configs import FAMILIES, config_of, tensor_shapes
 from tests.models.makers import change_json, make, random_tensors, write_json, write_weights
@@ -274,3 +275,15 @@ def test_no_weight_is_left_on_the_meta_device(tmp_path):
     for family in FAMILIES:
         module = load(make(tmp_path / family, family, shards=2)).model.module
         assert {parameter.device.type for parameter in module.parameters()} == {"cpu"}
+
+
+def test_a_weight_that_holds_codes_is_refused_by_its_name(tmp_path):
+    """Codes of 8 bits need scales, which no tensor here has; read as numbers they are wrong."""
+    folder = make(tmp_path, "sdar")
+    file = next(folder.glob("*.safetensors"))
+    tensors = load_file(file)
+    name = next(name for name in tensors if name.endswith("q_proj.weight"))
+    tensors[name] = tensors[name].to(torch.int8)
+    save_file(tensors, file)
+    with pytest.raises(ModelError, match=rf"'{name}' holds I8; weights are numbers of 16 bits"):
+        load(folder)

@@ -223,9 +223,18 @@ def test_one_key_head_for_all_is_spelled_multi_query():
     assert read("llada", n_kv_heads=None, multi_query_attention=None).kv_heads == 4
 
 
-def test_head_size_is_what_divides_the_hidden_size_unless_it_is_given():
-    assert read("sdar", head_dim=...).head_dim == 8
+def test_head_size_divides_the_hidden_size_unless_the_config_or_qwen3_gives_another():
+    assert read("dream", head_dim=...).head_dim == 8
+    assert read("sdar", head_dim=...).head_dim == 128
     assert read("sdar", head_dim=20).head_dim == 20
+
+
+def test_keys_that_a_llada2_config_leaves_out_have_the_values_of_its_own_class():
+    left_out = dict.fromkeys(("partial_rotary_factor", "n_group", "topk_group"), ...)
+    left_out |= dict.fromkeys(("routed_scaling_factor", "rms_norm_eps"), ...)
+    arch = read("llada2", **left_out)
+    assert (arch.rotary_dim, arch.head_dim, arch.norm_eps) == (4, 8, 1e-5)
+    assert (arch.experts.groups, arch.experts.top_groups, arch.experts.scale) == (8, 4, 2.5)
 
 
 def test_only_dream_is_shifted():

@@ -122,7 +122,7 @@ def test_what_cannot_be_quantized_is_refused_by_name(tmp_path):
             load(quantize="int8", **other)
     with pytest.raises(UnknownName, match="did you mean 'int8'"):
         load(quantize="int9")
-    with pytest.raises(RequestError, match="quantize is for checkpoints"):
+    with pytest.raises(RequestError, match="quantize is for loading a checkpoint"):
         Session(load(), quantize="int8")
 
 

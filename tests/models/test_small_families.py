@@ -8,6 +8,7 @@ import warnings
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 from tests.helpers import outcome
 from tests.models.makers import change_json
@@ -15,6 +16,7 @@ from tests.paths import ROOT
 from unmask import ModelError, RequestError, Session, decode, decode_many, load
 from unmask.models.caches import Cached
 from unmask.models.families import FAMILIES
+from unmask.models.tokenizer import Tokenizer
 from unmask.models.words import FAMILY_NAMES
 
 GOLDEN = ROOT / "tests" / "golden" / "models-2"
@@ -306,3 +308,40 @@ def test_template_arguments_cannot_write_control_tokens(args, why):
     session = Session(GOLDEN / "a2d-qwen3-mdlm-tiny", length=4)
     with pytest.raises(RequestError, match=re.escape(why)):
         session.generate("How many?", template_args=args)
+
+
+def test_a_modernbert_config_of_transformers_5_says_the_same(tmp_path):
+    """It lists the kind of every layer, and groups the rotary bases by kind."""
+    plain = loaded("modernbert-chat-tiny").model
+    arch, old = plain.arch, dict.fromkeys(("global_rope_theta", "local_rope_theta"), ...)
+    kinds = {True: "sliding_attention", False: "full_attention"}
+    thetas = {True: arch.local.rope_theta, False: arch.rope_theta}
+    new = {
+        "global_attn_every_n_layers": ...,
+        "layer_types": [kinds[layer in arch.local.layers] for layer in range(arch.layers)],
+        "rope_parameters": {
+            kinds[local]: {"rope_type": "default", "rope_theta": theta}
+            for local, theta in thetas.items()
+        },
+    }
+    folder = copied(tmp_path, "modernbert-chat-tiny", "bert", config=old | new)
+    assert load(folder).model.arch == arch
+    change_json(folder / "config.json", layer_types=["full_attention"])
+    with pytest.raises(ModelError, match=r"config\.json: layer_types must be 'full_attention' or"):
+        load(folder)
+
+
+def test_the_causal_masks_that_gpt2_savers_wrote_are_left_alone(tmp_path):
+    folder = copied(tmp_path, "diffugpt-tiny", "gpt")
+    tensors = load_file(folder / "model.safetensors")
+    tensors["denoise_model.h.0.attn.bias"] = torch.ones(1, 1, 8, 8)
+    save_file(tensors, folder / "model.safetensors")
+    assert load(folder).family.name == "diffugpt"
+
+
+def test_gpt2s_words_are_split_its_own_way_without_a_tokenizer_json(tmp_path):
+    text = "in 1984 he didn't\n  say cafe\u0301"
+    folder = copied(tmp_path, "diffugpt-tiny", "gpt")
+    wanted = Tokenizer.load(folder).encode(text)
+    (folder / "tokenizer.json").unlink()
+    assert Tokenizer.load(folder).encode(text) == wanted

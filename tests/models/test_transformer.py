@@ -39,6 +39,8 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("dream", {"num_key_value_heads": 4}),
     ("dream", {"tie_word_embeddings": True}),
     ("dream", {"head_dim": 12}),
+    ("dream", {"attention_bias": False}),  # not used
+    ("dream", {"rope_scaling": {"rope_type": "default"}}),
     ("dream", SPLIT | {"torch_dtype": ..., "dtype": "bfloat16"}),
     ("dream", {"rope_theta": 100.0, "rms_norm_eps": 0.1}),
     ("llada-moe", {}),
@@ -50,6 +52,7 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("llada-moe", {"num_key_value_heads": 2, "num_experts_per_tok": 1}),
     ("llada-moe", {"moe_router_enable_expert_bias": True}),
     ("llada-moe", {"norm_topk_prob": True, "routed_scaling_factor": 2.5}),  # neither is used
+    ("llada-moe", {"router_num_group": -2, "router_topk_group": -2}),
     ("llada-moe", {"partial_rotary_factor": 0.5}),
     ("llada-moe", {"tie_word_embeddings": True}),
     ("llada-moe", SPLIT | {"torch_dtype": ..., "dtype": "bfloat16"}),
@@ -61,6 +64,7 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("llada2", {"num_shared_experts": 2}),
     ("llada2", {"n_group": 1, "topk_group": 1}),
     ("llada2", {"n_group": 8, "topk_group": 2}),
+    ("llada2", {"norm_topk_prob": False}),  # not used
     ("llada2", {"head_dim": ...}),
     ("llada2", {"head_dim": 12}),
     ("llada2", {"use_qk_norm": False}),
@@ -71,7 +75,6 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("llada2", SPLIT),
     ("sdar", {}),
     ("sdar", {"block_size": 8}),
-    ("sdar", {"head_dim": ...}),
     ("sdar", {"num_key_value_heads": 4}),
     ("sdar", {"tie_word_embeddings": True}),
     ("sdar", SPLIT | {"torch_dtype": ..., "dtype": "bfloat16"}),

@@ -19,7 +19,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         "doctor",
         help="check the machine before a long run",
         description="Checks versions, device, memory, sandbox, browser and extras; whether the "
-        "kernel in use agrees with plain PyTorch; whether a batch gives each row what it "
+        "kernels in use agree with plain PyTorch; whether a batch gives each row what it "
         "gets alone; the time of a forward; and what fits into the memory. A line about "
         "something slow or missing says what to do. The exit code is 1 if something is at "
         "fault.",
@@ -50,8 +50,8 @@ def run(arguments: argparse.Namespace) -> int:
         findings.append(finding)
         if not arguments.json:
             mend = f" -> {finding.mend}" if finding.mend else ""
-            line = f"{finding.status:<8}{finding.name:<18}{finding.says}{mend}"
-            print(textwrap.fill(line, WIDTH, subsequent_indent=" " * 26), flush=True)
+            line = f"{finding.status:<8}{finding.name:<20}{finding.says}{mend}"
+            print(textwrap.fill(line, WIDTH, subsequent_indent=" " * 28), flush=True)
     if arguments.json:
         print(json.dumps([vars(finding) for finding in findings], indent=2))
     return int(any(finding.status == "fault" for finding in findings))

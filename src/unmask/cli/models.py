@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import textwrap
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,7 @@ _SMALLEST = {
     **dict.fromkeys(("intermediate_size", "head_dim"), 2),
     **dict.fromkeys(("num_experts", "num_experts_per_tok"), 2),
     **dict.fromkeys(("expert_intermediate_size", "moe_intermediate_size"), 2),
+    **dict.fromkeys(("n_group", "topk_group", "partial_rotary_factor"), 1),
 }
 
 
@@ -72,8 +74,8 @@ def _checkpoints() -> Iterator[dict[str, Any]]:
             "laptop": known.laptop,
             "memory": {
                 "bfloat16": known.memory(16),
-                "int8": known.memory(8),
-                "int4": known.memory(4),
+                "int8": known.memory(8) if known.quantizable else None,
+                "int4": known.memory(4) if known.quantizable else None,
             },
             "licence": known.licence,
             "note": known.note,
@@ -81,21 +83,30 @@ def _checkpoints() -> Iterator[dict[str, Any]]:
 
 
 def _checkpoints_as_text(checkpoints: list[dict[str, Any]]) -> Iterator[str]:
-    yield "Public checkpoints, and the memory of their weights (int8 and int4 without scales)."
-    yield "'unmask models PATH' describes a folder, 'unmask models --families' the families."
+    yield "Public checkpoints, and the memory of their weights (int8, int4 without scales)."
+    yield "'unmask models PATH' describes a folder, '--families' lists the families."
     width = max(len(each["hub_id"]) for each in checkpoints)
-    heading = f"{'hub id':<{width}}  {'size':>6}  {'bfloat16':>8}  {'int8':>7}  {'int4':>7}"
+    columns = "  {:>6}  {:>6}  {:>6}  {:>6}  {:<10}  {:<15}"
+    heading = columns.format("size", "bf16", "int8", "int4", "licence", "family")
+    narrow = shutil.get_terminal_size((120, 24)).columns < width + len(heading)
+    gap = "\n" if narrow else ""  # a narrow window has the numbers below the name
     for laptop in (True, False):
         yield ""
         yield "for a laptop with 8 GB:" if laptop else "for a larger machine:"
-        yield f"{heading}  {'licence':<10}  {'family':<15}  note".rstrip()
+        yield f"{'hub id':<{width}}".rstrip(" " if narrow else "") + gap + heading.rstrip()
         for each in checkpoints:
             if each["laptop"] == laptop:
-                sizes = [_size(number).replace(" ", "") for number in each["memory"].values()]
+                sizes = [
+                    "-" if number is None else _size(number).replace(" ", "")
+                    for number in each["memory"].values()
+                ]
                 size, names = f"{each['parameters'] / 1e9:.3g}B", (each["licence"], each["family"])
-                columns = "  {:>6}  {:>8}  {:>7}  {:>7}  {:<10}  {:<15}  {}"
-                row = columns.format(size, *sizes, *names, each["note"])
-                yield f"{each['hub_id']:<{width}}{row}".rstrip()
+                name = each["hub_id"] if narrow else f"{each['hub_id']:<{width}}"
+                yield f"{name}{gap}{columns.format(size, *sizes, *names)}".rstrip()
+    yield ""
+    for note in dict.fromkeys(each["note"] for each in checkpoints if each["note"]):
+        names = ", ".join(each["hub_id"] for each in checkpoints if each["note"] == note)
+        yield textwrap.fill(f"{note}: {names}", 78, subsequent_indent="  ", break_on_hyphens=False)
 
 
 def _families() -> Iterator[dict[str, Any]]:

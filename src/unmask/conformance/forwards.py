@@ -40,7 +40,7 @@ def useful_forwards(case: dict[str, Any], spec: ModelSpec) -> list[list[Written]
     blocks from the prompt's end are recorded in pairs, which are not told apart.
     """
     in_pairs = spec.from_prompt_end and case["params"].get("cfg_scale")
-    if case.get("forward_inputs") is None or in_pairs:
+    if not case.get("forward_inputs") or in_pairs:
         return None
     return [_written(case, spec, row) for row in range(len(case["prompt_ids"]))]
 

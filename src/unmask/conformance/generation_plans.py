@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from itertools import takewhile
 from typing import Any
 
 from unmask.conformance.cases import dream_rule
@@ -34,6 +33,7 @@ class GenerationPlan:
     stop_id: int | None = None  # the only token that ends an answer upstream
     infill: bool = False  # the prompt holds the masks
     unread: tuple[str, ...] = ()  # parameters that might matter
+    idle: bool = False  # upstream has more steps than masks; its idle forwards do not count
 
 
 def plan_of_generation(loaded: Loaded, case: dict[str, Any]) -> GenerationPlan:
@@ -63,7 +63,7 @@ def _plan(loaded: Loaded, case: dict[str, Any], params: CaseConfig) -> Generatio
     if loaded.family.name == "sdar":
         return _sdar_plan(params)
     if loaded.family.name == "llada2":
-        return _llada2_plan(params)
+        return _llada2_plan(params, case)
     if loaded.family.name == "dream":
         return _dream_plan(params, case)
     if "Fast-dLLM" in source or "LLaDA" in source:
@@ -77,8 +77,8 @@ def _llada_plan(p: CaseConfig, name: str) -> GenerationPlan:
         rule = f"confidence | threshold({p['threshold']}, test=ge)"
     cache = next((kind for kind in ("prefix", "dual") if f"{kind}_cache" in name), None)
     block = block_of(p["block_length"], p["gen_length"])
-    guidance = p.get("cfg_scale") or 0.0
-    return GenerationPlan(rule, p["gen_length"], block, cache=cache, guidance=guidance)
+    plan = GenerationPlan(rule, p["gen_length"], block, cache=cache)
+    return replace(plan, guidance=p.get("cfg_scale") or 0.0, idle=p["steps"] > p["gen_length"])
 
 
 def _dream_plan(p: CaseConfig, case: dict[str, Any]) -> GenerationPlan:
@@ -109,14 +109,15 @@ def _cached_dream_rule(p: CaseConfig, block: int) -> str:
     return f"entropy | timesteps({p['steps']}, eps={p['eps']}) | lead"
 
 
-def _llada2_plan(p: CaseConfig) -> GenerationPlan:
+def _llada2_plan(p: CaseConfig, case: dict[str, Any]) -> GenerationPlan:
     steps = min(p["steps"], p["gen_length"] // p.get("minimal_topk", 1))
     least = _share(p["block_length"], steps)
     rule = f"confidence | threshold({p['threshold']}) | floor({least})"
     # Upstream stops after the block with EOS; with early stop, once all before EOS is filled.
     plan = GenerationPlan(rule, p["gen_length"], eos="block", cache="block")
     early = bool(p.get("eos_early_stop"))
-    return replace(plan, attention_block=p["block_length"], early=early)
+    plan = replace(plan, attention_block=p["block_length"], early=early)
+    return replace(plan, stop_id=case.get("eos_id"))
 
 
 def _share(block: int, steps: int) -> int:
@@ -147,11 +148,11 @@ def _dllm_plan(p: CaseConfig, source: str, case: dict[str, Any]) -> GenerationPl
     """dllm's samplers: mdlm on one canvas, bd3lm and OPDLM in blocks from the prompt's end."""
     if "MDLMSampler.infill" in source:
         return _dllm_infill_plan(p, case)
-    if "MDLMSampler" not in source and _has_padding(case):
-        raise KnownDifference("upstream hides every <|endoftext|> of the answer as padding")
     length, block = p["max_new_tokens"], p["block_size"]
+    if "MDLMSampler" not in source and _has_padding(case, block):
+        raise KnownDifference("upstream hides every <|endoftext|> of the answer as padding")
     blocks = -(-length // block)
-    steps = p.get("steps_per_block", 0) * blocks or p["steps"]
+    steps = (p.get("steps_per_block") or 0) * blocks or p["steps"]
     p.ignore("steps")  # steps_per_block comes first
     sizes = [min(block, length - first) for first in range(0, length, block)]
     plan = GenerationPlan(_dllm_rule(steps, sizes), length, guidance=p.get("cfg_scale") or 0.0)
@@ -162,13 +163,14 @@ def _dllm_plan(p: CaseConfig, source: str, case: dict[str, Any]) -> GenerationPl
     return replace(plan, attention_block=block, from_prompt_end=True)
 
 
-def _has_padding(case: dict[str, Any]) -> bool:
-    """Whether an answer has upstream's padding token before its end."""
+def _has_padding(case: dict[str, Any], block: int) -> bool:
+    """Whether an answer has upstream's padding token in a block before its last."""
     pad, end = case.get("pad_id"), case["eos_id"]
-    rows = (
-        list(takewhile(lambda token: token != end, row)) for row in case.get("generated_ids", ())
-    )
-    return pad not in (None, end) and any(pad in row for row in rows)
+    for answer in case.get("generated_ids", ()):
+        size = answer.index(end) + 1 if end in answer else len(answer)
+        if pad in answer[: (size - 1) // block * block]:
+            return True
+    return False
 
 
 def _dllm_infill_plan(p: CaseConfig, case: dict[str, Any]) -> GenerationPlan:
@@ -191,6 +193,8 @@ def _card_plan(p: CaseConfig, case: dict[str, Any]) -> GenerationPlan:
     prompt, length, block = len(case["prompt_ids"][0]), p["max_new_tokens"], p["block_size"]
     if prompt % block:
         raise KnownDifference("the card's first block does not see the prompt's last tokens anew")
+    if any(case["mask_id"] in answer for answer in case["generated_ids"]):
+        raise KnownDifference("the card stops in the step that writes EOS, and leaves masks")
     plan = GenerationPlan(f"confidence | static({p['steps']})", length, cache="block")
     plan = replace(plan, eos="block", stop_id=case["eos_id"])
     return replace(plan, attention_block=block, from_prompt_end=True)
@@ -202,13 +206,14 @@ def _open_dcoder_plan(p: CaseConfig, case: dict[str, Any]) -> GenerationPlan:
 
 def _fast_dllm_v2_plan(p: CaseConfig, case: dict[str, Any]) -> GenerationPlan:
     """Blocks from position 0, inner windows, and the first token of a block from the one before."""
-    if p["use_block_cache"]:
+    if p.get("use_block_cache"):
         raise NotOffered("use_block_cache keeps old keys and values inside a block")
-    if p["temperature"]:
+    if p.get("temperature"):
         raise KnownDifference("depends on the order in which upstream draws random numbers")
     p.ignore("top_p")  # the likeliest token stays
     block, inner = p["block_size"], p["small_block_size"]
     length = block * (p["max_new_tokens"] // block) - len(case["prompt_ids"][0]) % block + 1
     plan = GenerationPlan(f"confidence | threshold({p['threshold']})", length, cache="block")
     plan = replace(plan, block=inner if inner < block else None, eos="stop", early=True)
-    return replace(plan, attention_block=block, stop_id=case.get("stop_token"))
+    stop_id = case.get("stop_token", p.get("stop_token"))
+    return replace(plan, attention_block=block, stop_id=stop_id)

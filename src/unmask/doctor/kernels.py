@@ -8,6 +8,7 @@ import torch
 
 from unmask import kernels
 from unmask.doctor.finding import Finding
+from unmask.kernels import product
 from unmask.kernels.check import disagreement
 
 VOCABULARY = 126_464  # LLaDA's: a kernel may work on few tokens and fail on many
@@ -18,7 +19,17 @@ MENDS = {
 
 
 def kernels_on(device: torch.device) -> Iterator[Finding]:
-    """The kernel that serves the device, and the one that should."""
+    """The kernels that serve the device, and the ones that should."""
+    yield from _reduction(device)
+    if device.type == "cpu":
+        reason = product.trouble()
+        says = "native multiplies large weights" if reason is None else "torch multiplies"
+        why = "with torch's bits" if reason is None else f"native is not used: {reason}"
+        yield Finding("products", "ok", f"{says}; {why}")
+
+
+def _reduction(device: torch.device) -> Iterator[Finding]:
+    """Who makes the pass over the logits."""
     serving, fastest = kernels.backend(str(device)), kernels.FASTEST.get(device.type, "torch")
     if serving == fastest:
         trouble = disagreement(kernels.kernel(serving).reduce_rows, device, VOCABULARY)

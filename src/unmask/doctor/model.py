@@ -29,7 +29,7 @@ def examined(session: Session, free: int) -> Iterator[Finding]:
     assert isinstance(model, Pretrained)
     yield invariance(model)
     yield speed(model)
-    yield from fits(model.arch, free, session.options.quantize)
+    yield from fits(model, free, session.options.quantize)
 
 
 def invariance(model: Pretrained) -> Finding:
@@ -65,30 +65,30 @@ def speed(model: Pretrained) -> Finding:
     return Finding("forward", "ok", says)
 
 
-def fits(arch: Architecture, free: int, quantized: str | None) -> Iterator[Finding]:
+def fits(model: Pretrained, free: int, quantized: str | None) -> Iterator[Finding]:
     """For each precision: the memory of the weights, and the batches for which there is room."""
+    arch = model.arch
     for name, width in WIDTHS.items():
         if width < 2 and arch.experts is not None:
             continue
-        weights = _weights(arch, width)
+        weights = _weights(model, width)
         sizes = [
             f"{batch} x {length}"
             for length in LENGTHS
             for batch in BATCHES
             if weights + _working(arch, batch, length, max(width, 2)) <= free
         ]
-        room = f"room for {', '.join(sizes)}" if sizes else "too large for the free memory"
+        listed = f"rows x tokens: {', '.join(sizes)}"
+        room = f"room for {listed}" if sizes else "too large for the free memory"
         status: Status = "ok" if sizes or name != (quantized or "bfloat16") else "slow"
         mend = "" if status == "ok" else "--quantize int4, a smaller model or a larger machine"
         yield Finding(f"fits {name}", status, f"weights {_size(weights)}; {room}", mend)
 
 
-def _weights(arch: Architecture, width: float) -> float:
+def _weights(model: Pretrained, width: float) -> float:
     """Bytes of the weights; embedding and head are never quantised."""
-    from unmask.models.transformer import Transformer
-
     with torch.device("meta"):
-        module = Transformer(arch)
+        module = type(model.module)(model.arch)
     layers = sum(p.numel() for p in module.layers.parameters())
     others = sum(p.numel() for p in module.parameters()) - layers
     return layers * width + others * max(width, 2)

@@ -52,9 +52,14 @@ def multiply(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     return out
 
 
-@cache
 def agrees() -> bool:
     """Whether the kernel is there and has the bits of torch's products in float32."""
+    return trouble() is None
+
+
+@cache
+def trouble() -> str | None:
+    """Why the kernel is not used here; None if it is."""
     generator = torch.Generator().manual_seed(0)
     for rows, inputs, outputs in ((FEWEST, SHORTEST, 512), (33, 1000, 131), (70, 512, 257)):
         x = torch.randn(rows, inputs, generator=generator)
@@ -63,7 +68,7 @@ def agrees() -> bool:
         try:
             same = torch.equal(multiply(x, weight), torch.mm(x, weight.t()))
             if not same or not torch.equal(multiply(x, weight, bias), linear(x, weight, bias)):
-                return False
-        except Unavailable:
-            return False
-    return True
+                return "it does not have the bits of torch's product"
+        except Unavailable as error:
+            return str(error)
+    return None

@@ -25,14 +25,11 @@ class Experts:
 
 @dataclass(frozen=True)
 class LocalAttention:
-    """Layers that see near positions only; the first and every n-th after it see all."""
+    """Layers that see near positions only; the others see all."""
 
     reach: int  # the largest distance that a local layer sees
-    every: int
+    layers: frozenset[int]  # the local ones
     rope_theta: float  # of the local layers
-
-    def is_local(self, layer: int) -> bool:
-        return layer % self.every != 0
 
 
 @dataclass(frozen=True)

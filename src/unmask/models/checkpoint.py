@@ -20,8 +20,10 @@ from unmask.models.quantized import QuantizedLinear
 from unmask.models.untrusted import read_text
 
 INDEX, SINGLE = "model.safetensors.index.json", "model.safetensors"
+STORED = {"F32": "float32", "BF16": "bfloat16", "F16": "float16", "F64": "float64"}
 KEPT_IN_FLOAT32 = "mlp.bias"  # of a router, which decides by small differences
-IGNORED = ("rotary_emb.inv_freq", "rotary_pos_emb.inv_freq")  # buffers that old savers left behind
+# Buffers that old savers left behind: frequencies, and GPT-2's causal masks.
+IGNORED = ("rotary_emb.inv_freq", "rotary_pos_emb.inv_freq", ".attn.bias", ".attn.masked_bias")
 
 
 class Checkpoint:
@@ -70,14 +72,9 @@ class Checkpoint:
         file = self.files[stored]
         try:
             with open_file(file) as tensors:
-                dtype: torch.dtype = tensors.get_slice(stored)[:1].dtype
+                return _dtype_of(tensors.get_slice(stored), file, stored)
         except SafetensorError as error:
             raise ModelError(f"{file}: cannot read {stored!r} ({error}); fetch it again") from None
-        if not dtype.is_floating_point:
-            raise ModelError(
-                f"{file}: {stored!r} holds {dtype}; weights are floating-point numbers"
-            )
-        return dtype
 
     def fill(
         self,
@@ -135,6 +132,7 @@ class Checkpoint:
                 expected[0] = source.height
             if source.transposed:
                 expected.reverse()
+            _dtype_of(piece, file, stored)
             if list(piece.get_shape()) != expected:
                 raise ModelError(
                     f"{file}: the tensor {stored!r} has shape {tuple(piece.get_shape())}, "
@@ -153,6 +151,15 @@ class Checkpoint:
                 f"{self.files[extra[0]]}: the tensor {extra[0]!r}{more} has no place in the model "
                 "that config.json describes"
             )
+
+
+def _dtype_of(piece: Any, file: Path, stored: str) -> torch.dtype:
+    """The dtype of a tensor in a file; raises if it holds codes, which need scales."""
+    name = piece.get_dtype()
+    if name not in STORED:
+        raise ModelError(f"{file}: {stored!r} holds {name}; weights are numbers of 16 bits or more")
+    dtype: torch.dtype = getattr(torch, STORED[name])
+    return dtype
 
 
 def _place(

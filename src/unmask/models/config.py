@@ -8,6 +8,7 @@ from unmask.errors import ModelError, shown
 
 LARGEST = 1 << 24  # of a size; a vocabulary has fewer tokens
 LAYERS = 1 << 10
+PLAIN = "default"  # the rope_type without scaling
 
 
 class Config:
@@ -38,6 +39,11 @@ class Config:
         """A value; the default if it is missing or null."""
         value = self.values.get(key)
         return default if value is None else value
+
+    def with_defaults(self, **defaults: Any) -> Config:
+        """The same with values for keys that are missing or null."""
+        given = {key: value for key, value in self.values.items() if value is not None}
+        return Config(defaults | given, self.file)
 
     def need(self, key: str) -> Any:
         """A value; raises if it is missing or null."""
@@ -99,14 +105,18 @@ class Config:
 
     def rope_theta(self, default: float | None = None) -> float:
         """The rotary base; transformers 4 and 5 write it in different places."""
-        parameters = self.rope_parameters
-        self.refuse(rope_scaling=None)
-        kind = parameters.get("rope_type", "default")
-        if kind != "default":
-            raise ModelError(f"{self.file}: rope_type {kind!r} is not supported, only 'default'")
-        if parameters.get("rope_theta") is not None:
-            return self.positive("rope_theta", parameters["rope_theta"])
-        return self.number("rope_theta", default)
+        scaling = self.get("rope_scaling")
+        if not isinstance(scaling, dict) or scaling.get("rope_type", scaling.get("type")) != PLAIN:
+            self.refuse(rope_scaling=None)
+        theta = self.theta_of(self.rope_parameters)
+        return self.number("rope_theta", default) if theta is None else theta
+
+    def theta_of(self, parameters: dict[str, Any]) -> float | None:
+        """The rotary base in options as transformers 5 writes them; None if they name none."""
+        kind, theta = parameters.get("rope_type", PLAIN), parameters.get("rope_theta")
+        if kind != PLAIN:
+            raise ModelError(f"{self.file}: rope_type {kind!r} is not supported, only {PLAIN!r}")
+        return None if theta is None else self.positive("rope_theta", theta)
 
     def rotary_dim(self, head_dim: int) -> int:
         """The number of features of a head that are rotated."""

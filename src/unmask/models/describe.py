@@ -13,7 +13,14 @@ import torch
 from unmask import embedded
 from unmask.errors import ModelError, shown
 from unmask.models.architecture import Architecture
-from unmask.models.checkpoint import KEPT_IN_FLOAT32, Checkpoint, open_file, read_json, read_optional
+from unmask.models.checkpoint import (
+    KEPT_IN_FLOAT32,
+    STORED,
+    Checkpoint,
+    open_file,
+    read_json,
+    read_optional,
+)
 from unmask.models.config import Config
 from unmask.models.denoiser import ModelSpec
 from unmask.models.families import family_of, in_blocks, is_ambiguous
@@ -23,7 +30,6 @@ from unmask.models.recommended import recommendation
 from unmask.models.tokenizer import Tokenizer
 
 MOST_EXPERTS = 1 << 16
-_STORED = {"F32": "float32", "BF16": "bfloat16", "F16": "float16", "F64": "float64"}
 
 
 @dataclass(frozen=True)
@@ -199,7 +205,7 @@ def weights(description: Description) -> Weights:
     return Weights(
         parameters=total,
         active=total - sum(_idle(name, size, arch) for name, size in sizes.items()),
-        dtypes=tuple(_STORED.get(name, name) for name, _ in stored.most_common()),
+        dtypes=tuple(STORED.get(name, name) for name, _ in stored.most_common()),
         files=files,
         size=sum(file.stat().st_size for file in files),
         in_float32=sum(size for name, size in sizes.items() if name.endswith(KEPT_IN_FLOAT32)),

@@ -27,6 +27,11 @@ class KnownCheckpoint:
         return 2 * self.outer + (self.parameters - self.outer) * bits // 8
 
     @property
+    def quantizable(self) -> bool:
+        """Whether `quantize` supports it: mixtures of experts are not."""
+        return self.family not in ("llada-moe", "llada2")
+
+    @property
     def laptop(self) -> bool:
         """Whether it runs on a machine with 8 GB of memory, in bfloat16."""
         return self.memory(16) <= LAPTOP

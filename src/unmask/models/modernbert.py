@@ -89,7 +89,7 @@ class ModernBert(nn.Module):
         length = int(seen.max()) + 1
         turns = [table.at(places, length, x) for table in (self.rotary, self.local_rotary)]
         for index, layer in enumerate(self.layers):
-            local = self.local.is_local(index)
+            local = index in self.local.layers
             start = first if index == len(self.layers) - 1 else 0
             x = layer(x, turns[local], near if local else mask, cache, start)
         out: Tensor = self.norm(x)

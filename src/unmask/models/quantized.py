@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from unmask.errors import ModelError, UnknownName
+from unmask.errors import ModelError, UnknownName, shown
 from unmask.models.architecture import Architecture
 from unmask.models.config import Config
 from unmask.models.layers import Linear
@@ -110,9 +110,10 @@ def refuse_quantized(config: Config, folder: Path) -> None:
     entry = config.get("quantization_config") or config.get("compression_config")
     if entry is None and not (folder / "quantize_config.json").is_file():
         return
-    method = entry.get("quant_method") if isinstance(entry, dict) else None
+    named = entry if isinstance(entry, dict) else {"quant_method": "gptq"}  # AutoGPTQ's file
+    method = named.get("quant_method") or named.get("format") or "by an unnamed method"
     raise ModelError(
-        f"{config.file}: the weights are already quantised ({method or 'gptq'}), in a format that "
+        f"{config.file}: the weights are already quantised ({shown(method)}), in a format that "
         "unmask does not read; take the original checkpoint, and load it with quantize int8 or int4"
     )
 

@@ -233,7 +233,7 @@ def _skipped(
 
 
 def _byte_level_bpe(folder: Path, config: dict[str, Any]) -> Engine:
-    """Qwen2's tokenizer in the files of Dream: NFC, split, byte-level BPE."""
+    """The tokenizer of Qwen2 and Dream (NFC, split, byte-level BPE), or GPT-2's if it says so."""
     vocabulary, merges = folder / "vocab.json", folder / "merges.txt"
     for file in (vocabulary, merges):
         if not file.is_file():
@@ -242,13 +242,16 @@ def _byte_level_bpe(folder: Path, config: dict[str, Any]) -> Engine:
         engine = Engine(BPE.from_file(str(vocabulary), str(merges)))
     except Exception as error:  # the library raises a bare Exception
         raise ModelError(f"{folder}: {error}") from None
-    engine.normalizer = normalizers.NFC()
-    engine.pre_tokenizer = pre_tokenizers.Sequence(
-        [
-            pre_tokenizers.Split(Regex(_QWEN_SPLIT), "isolated"),
-            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
-        ]
-    )
+    if str(config.get("tokenizer_class")).startswith("GPT2"):
+        engine.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    else:
+        engine.normalizer = normalizers.NFC()
+        engine.pre_tokenizer = pre_tokenizers.Sequence(
+            [
+                pre_tokenizers.Split(Regex(_QWEN_SPLIT), "isolated"),
+                pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+            ]
+        )
     engine.decoder = decoders.ByteLevel()
     added = sorted((int(number), token) for number, token in _added(folder, config).items())
     for number, token in added:

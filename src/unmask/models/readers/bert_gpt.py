@@ -7,11 +7,13 @@ from unmask.models.config import Config
 from unmask.models.family import Target, Tensors, TensorSource
 from unmask.models.readers.common import check_heads
 
+KINDS = FULL, LOCAL = "full_attention", "sliding_attention"  # of ModernBERT's layers
+
 
 def read_modernbert(c: Config) -> Architecture:
     c.refuse(hidden_activation="gelu", classifier_activation="gelu", tie_word_embeddings=True)
     c.refuse(attention_bias=False, mlp_bias=False, norm_bias=False, classifier_bias=False)
-    c.refuse(decoder_bias=True, rope_parameters=None)
+    c.refuse(decoder_bias=True)
     hidden, heads = c.whole("hidden_size"), c.whole("num_attention_heads")
     check_heads(c, hidden, heads, heads, ("hidden_size", "num_attention_heads", ""))
     return Architecture(
@@ -23,15 +25,32 @@ def read_modernbert(c: Config) -> Architecture:
         head_dim=hidden // heads,
         mlp=c.whole("intermediate_size"),
         norm_eps=c.number("norm_eps", 1e-5),
-        rope_theta=c.number("global_rope_theta", 160000.0),
+        rope_theta=_theta(c, FULL, c.number("global_rope_theta", 160000.0)),
         rotary_dim=hidden // heads,
         tied=True,
         local=LocalAttention(
             reach=c.whole("local_attention", 128) // 2,
-            every=c.whole("global_attn_every_n_layers", 3),
-            rope_theta=c.number("local_rope_theta", 10000.0),
+            layers=_local_layers(c),
+            rope_theta=_theta(c, LOCAL, c.number("local_rope_theta", 10000.0)),
         ),
     )
+
+
+def _theta(c: Config, kind: str, default: float) -> float:
+    """The rotary base of a kind of layers, which transformers 5 writes under its name."""
+    parameters = c.rope_parameters.get(kind, {})
+    if not isinstance(parameters, dict):
+        raise c.wrong(f"rope_parameters of {kind}", parameters, "an object")
+    return c.theta_of(parameters) or default
+
+
+def _local_layers(c: Config) -> frozenset[int]:
+    """The layers under `layer_types`; without it, all but the first and every n-th after it."""
+    count, every = c.layers("num_hidden_layers"), c.whole("global_attn_every_n_layers", 3)
+    kinds = c.get("layer_types", [LOCAL if layer % every else FULL for layer in range(count)])
+    if not isinstance(kinds, list) or len(kinds) != count or any(k not in KINDS for k in kinds):
+        raise c.wrong("layer_types", kinds, f"{FULL!r} or {LOCAL!r} for each of {count} layers")
+    return frozenset(layer for layer, kind in enumerate(kinds) if kind == LOCAL)
 
 
 def modernbert_tensors(arch: Architecture) -> Tensors:

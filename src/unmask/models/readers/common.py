@@ -25,7 +25,9 @@ def outer_tensors(arch: Architecture, embed: str, norm: str, head: str) -> Tenso
         yield Target("head.weight"), TensorSource(f"{head}.weight")
 
 
-def norm_and_mlp_tensors(arch: Architecture, layer: int, theirs: str, shared: str) -> Tensors:
+def norm_and_mlp_tensors(
+    arch: Architecture, layer: int, theirs: str, shared: str, bias: str
+) -> Tensors:
     """The norms of a layer, and its dense MLP or its router, experts and shared expert."""
     mine, mlp = f"layers.{layer}.", f"{theirs}mlp."
     yield Target(f"{mine}attn_norm.weight"), TensorSource(f"{theirs}input_layernorm.weight")
@@ -38,7 +40,7 @@ def norm_and_mlp_tensors(arch: Architecture, layer: int, theirs: str, shared: st
     assert arch.experts is not None
     yield Target(f"{mine}mlp.router"), TensorSource(f"{mlp}gate.weight")
     if arch.experts.bias:
-        yield Target(f"{mine}mlp.bias"), TensorSource(f"{mlp}gate.expert_bias")
+        yield Target(f"{mine}mlp.bias"), TensorSource(f"{mlp}{bias}")
     for part in ("gate", "up", "down"):
         for expert in range(arch.experts.count):
             source = f"{mlp}experts.{expert}.{part}_proj.weight"

@@ -11,7 +11,9 @@ from unmask.models.readers.qwen import read_qwen
 
 def read_llada_moe(c: Config) -> Architecture:
     c.refuse(attention_bias=False, clip_qkv=None, moe_router_score_function="softmax")
-    c.refuse(router_num_group=None, router_topk_group=None)
+    for key in ("router_num_group", "router_topk_group"):
+        if c.get(key) != -2:  # LLaDA-MoE's own class writes -2 where there are no groups
+            c.refuse(**{key: None})
     layers = c.layers("num_hidden_layers")
     pattern = c.get("moe_layer_freq", [1] * layers)
     if not isinstance(pattern, list):
@@ -45,11 +47,22 @@ def _top_k(c: Config) -> int:
     return chosen
 
 
+# What LLaDA2's own class takes for keys that a config leaves out.
+_LLADA2 = {
+    "partial_rotary_factor": 0.5,
+    "n_group": 8,
+    "topk_group": 4,
+    "routed_scaling_factor": 2.5,
+    "rms_norm_eps": 1e-5,
+}
+
+
 def read_llada2(c: Config) -> Architecture:
+    c = c.with_defaults(**_LLADA2)
     c.refuse(use_qkv_bias=False, use_bias=False, score_function="sigmoid")
     c.refuse(using_split_qkv_in_self_attention=False, norm_head=False)
     width, count = c.whole("moe_intermediate_size"), c.whole("num_experts", most=LAYERS)
-    groups, top_groups = c.whole("n_group", 1), c.whole("topk_group", 1)
+    groups, top_groups = c.whole("n_group"), c.whole("topk_group")
     if count % groups or (groups > 1 and count // groups < 2):
         raise c.wrong("n_group", groups, f"such that {count} experts make groups of two or more")
     if top_groups > groups or _top_k(c) > count // groups * top_groups:
@@ -61,8 +74,8 @@ def read_llada2(c: Config) -> Architecture:
         width=width,
         shared_width=width * c.whole("num_shared_experts", 0, least=0),
         scoring="sigmoid",
-        normalise=c.flag("norm_topk_prob", True),
-        scale=c.number("routed_scaling_factor", 1.0),
+        normalise=True,  # whatever norm_topk_prob says, as in LLaDA2's own code
+        scale=c.number("routed_scaling_factor"),
         groups=groups,
         top_groups=top_groups,
         bias=c.flag("moe_router_enable_expert_bias", True),
@@ -91,4 +104,6 @@ def llada2_tensors(arch: Architecture) -> Tensors:
             for part, word in (("q", "query"), ("k", "key")):
                 source = TensorSource(f"{theirs}attention.{word}_layernorm.weight")
                 yield Target(f"{mine}attn.{part}_norm.weight"), source
-        yield from norm_and_mlp_tensors(arch, layer, theirs, "mlp.shared_experts.")
+        yield from norm_and_mlp_tensors(
+            arch, layer, theirs, "mlp.shared_experts.", bias="gate.expert_bias"
+        )

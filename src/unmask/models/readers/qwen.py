@@ -52,21 +52,20 @@ def qwen_tensors(arch: Architecture) -> Tensors:
             for part in "qk":
                 source = f"{theirs}self_attn.{part}_norm.weight"
                 yield Target(f"{mine}attn.{part}_norm.weight"), TensorSource(source)
-        yield from norm_and_mlp_tensors(arch, layer, theirs, "shared_expert.")
+        yield from norm_and_mlp_tensors(arch, layer, theirs, "shared_expert.", bias="expert_bias")
 
 
 def read_dream(c: Config) -> Architecture:
-    return read_qwen(c, qkv_bias=c.flag("attention_bias", True), shift=True)
+    return replace(read_a2d_qwen2(c), shift=True)
 
 
 def read_sdar(c: Config) -> Architecture:
-    c.refuse(attention_bias=False)
-    return read_qwen(c, qk_norm=True, block=c.whole("block_size", 4))
+    return replace(read_a2d_qwen3(c), block=c.whole("block_size", 4))
 
 
 def read_a2d_qwen3(c: Config) -> Architecture:
     c.refuse(attention_bias=False)
-    return read_qwen(c, qk_norm=True)
+    return read_qwen(c.with_defaults(head_dim=128), qk_norm=True)
 
 
 def read_a2d_qwen3_blocks(c: Config, block: int) -> Architecture:
@@ -75,7 +74,8 @@ def read_a2d_qwen3_blocks(c: Config, block: int) -> Architecture:
 
 
 def read_a2d_qwen2(c: Config) -> Architecture:
-    return read_qwen(c, qkv_bias=c.flag("attention_bias", True))
+    """Qwen2 has biases of queries, keys and values, whatever attention_bias says."""
+    return read_qwen(c, qkv_bias=True)
 
 
 def read_a2d_qwen2_blocks(c: Config, block: int) -> Architecture:
@@ -84,5 +84,4 @@ def read_a2d_qwen2_blocks(c: Config, block: int) -> Architecture:
 
 
 def read_fast_dllm(c: Config) -> Architecture:
-    qkv_bias = c.flag("attention_bias", True)
-    return read_qwen(c, qkv_bias=qkv_bias, shift=True, block=c.whole("bd_size", 32))
+    return replace(read_a2d_qwen2(c), shift=True, block=c.whole("bd_size", 32))
