@@ -27,7 +27,7 @@ def _less_dream(c: dict[str, Any], folder: Path) -> CasePlan:
         knobs += "eos_floor={eos_conf_floor}, eos_drift={eos_js_mult}".format(**c)
         knobs += f", stop={'yes' if c['enable_eos_early_stop'] else 'no'}"
     least = c["min_new_tokens_before_eos"]
-    first = f"no_end({least}) | " if least else ""
+    first = f"no_end({least}, steps={c['steps']}) | " if least else ""
     settings = settings_of(c, f"{first}confidence | less_dream({knobs})")
     return CasePlan(settings, shift=c["shift_logits"], own_end=True)
 
