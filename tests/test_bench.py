@@ -312,4 +312,5 @@ def test_the_free_slot_is_chosen_on_one_split_and_reported_on_the_other(tmp_path
     free_slot.main([*few, "--folder", str(tmp_path)])
     out = capsys.readouterr().out
     assert out.startswith("On the calibration split, against plain EB at equal forwards:")
-    assert "comparisons in 2 fields." in out
+    assert out.count("4 comparisons in 2 fields.") == 2
+    assert "eb(0.1, free=order): 4 comparisons in 2 fields." in out

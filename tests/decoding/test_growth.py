@@ -65,6 +65,33 @@ def test_rows_that_are_drawn_grow_as_if_alone():
         assert results(model, given, 3) == [results(model, [each], 1)[0] for each in given]
 
 
+@pytest.mark.parametrize(
+    "rule",
+    [
+        *RULES,
+        "confidence | static(8) | prophet(0, steps=8, early=0, mid=0, late=0, length=2)",
+        "confidence | less_dream(0.3, drift=0.5, persist=1, steps=8)",
+        "confidence | threshold(0.5) | vote(even)",
+    ],
+)
+def test_a_canvas_that_has_its_size_at_once_is_decoded_as_if_the_length_were_given(rule):
+    growth = Growth(start=8, most=8, sure=0.0, low=0.0, ends=1)
+    for seed in range(2):
+        model = random_lookup(seed, length=40, eos=1.0)
+        (grown,) = results(model, requests(growth, [Rule.parse(rule)], count=1), 1)
+        given = outcome(decode(model, [1], rule, length=8, block=4))
+        assert grown["canvas"] == given["canvas"]
+        assert grown["nfe"] == given["nfe"] + 1  # the forward that measures its end
+
+
+def test_a_candidate_that_would_become_one_mask_stays_as_it_is_in_a_batch_too():
+    growth = Growth(start=6, most=9, factor=1, sure=0.6, surer=1.0, low=0.9, ends=2)
+    rules = [Rule.parse("entropy | swd(2) | eb(0.5)"), Rule.parse("confidence | less(0.3)")]
+    model = random_lookup(0, length=40, eos=3.0)
+    given = requests(growth, rules)
+    assert results(model, given, 4) == [results(model, [each], 1)[0] for each in given]
+
+
 def test_an_answer_grows_to_its_limit_if_the_model_never_predicts_its_end():
     model = random_lookup(1, length=40, eos=-9.0)
     (result,) = results(model, requests(GROWTH, count=1), 1)

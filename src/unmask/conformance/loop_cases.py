@@ -36,7 +36,7 @@ def _less_dream(c: CaseConfig, folder: Path) -> CasePlan:
     if toy_end(c) is None:  # then all of upstream's rules for end tokens are off
         ends, least = ", eos_conf=0, eos_floor=0, eos_drift=1, stop=no", 0
     knobs += ends
-    first = f"no_end({least}) | " if least else ""
+    first = f"no_end({least}, steps={c['steps']}) | " if least else ""
     settings = settings_of(c, f"{first}confidence | less_dream({knobs})")
     return CasePlan(settings, own_end=True)
 

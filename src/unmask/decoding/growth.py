@@ -63,6 +63,7 @@ def grown(
     longer = sizing & (sureness < growth.sure) & (room > 0)
     ready = sizing & ~longer
     split = ~sizing & doubtful.any(-1) & (sureness < growth.surer) & (room > 0)
+    split &= growth.factor > 1  # else the candidate would only become another mask
     tail = torch.where(longer, room.clamp_max(growth.factor), 0)
     tail = torch.where(ready, room.clamp_max(growth.ends // 2), tail)
     more = torch.where(split, growth.factor - 1, tail)

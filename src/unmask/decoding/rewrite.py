@@ -33,7 +33,8 @@ def rewrite(
         state.commit(where, tokens[rows, columns])
         cells[where] = True
     if decision.finished is not None and bool(decision.finished.any()):
-        rest = group.fresh(state.masked & decision.finished[:, None], hidden, first)
+        finished = decision.finished & ~state.sizing  # nothing is committed while a canvas is sized
+        rest = group.fresh(state.masked & finished[:, None], hidden, first)
         where = cells_where(rest)
         if len(where[0]):
             logits = head(group, hidden, first, where)

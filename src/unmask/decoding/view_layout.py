@@ -114,6 +114,7 @@ def logit_cells(state: State, where: Where, raw: Stats, ends: tuple[int, ...]) -
         amounts=(state.credit_token[where], state.credit[where]),
         before=torch.where(positions > state.start[rows], before, -1),
         place=positions - state.origin[rows],
+        step=state.step[rows],
         ends=ends,
     )
 

@@ -55,7 +55,7 @@ def is_lead(state: State, positions: Tensor) -> Tensor:
 def resize_windows(state: State, rule: Rule, block: int | None, more: Tensor, anew: Tensor) -> None:
     """Fit the windows to canvases that have grown: by `more` inside them, [B], or in rows `anew`.
 
-    A block keeps its place in the grid. Rows `anew`, [B], also count their steps anew.
+    A block keeps its place in the grid. Rows `anew`, [B], also begin their window anew.
     """
     if rule.window is not None:
         reach = rule.window.reach(state.end - state.origin, block)
@@ -68,6 +68,7 @@ def resize_windows(state: State, rule: Rule, block: int | None, more: Tensor, an
     state.step = torch.where(anew, 0, state.step)
     masks = (state.masked & state.window).sum(-1)
     state.opened = torch.where(anew, masks, state.opened + more)
+    state.memory.forget(anew)
 
 
 def narrowed(state: State, view: View, rule: Rule, block: int | None) -> View:

@@ -16,19 +16,29 @@ from unmask.rules.words import counted
 @register("logits", "no_end", "logit of end tokens -inf before position n", "LESS; min_new_tokens")
 @dataclass(frozen=True)
 class NoEnd:
-    """Never predicts a token that ends the answer in the first `least` positions."""
+    """Never predicts a token that ends the answer in the first `least` positions.
+
+    steps: > 0 allows it again after so many forwards of a window, as LESS does for Dream when it
+        fills what is left.
+    """
 
     least: int = 1
+    steps: int = 0
 
     needs = Needs()
 
     def __post_init__(self) -> None:
         require_whole("no_end: least", self.least, 1)
+        require_whole("no_end: steps", self.steps, 0)
 
     def describe(self) -> str:
-        return f"Forbid end tokens in the first {counted(self.least, 'position')} of the answer."
+        until = f", for {counted(self.steps, 'forward')} of a window" if self.steps else ""
+        first = counted(self.least, "position")
+        return f"Forbid end tokens in the first {first} of the answer{until}."
 
     def biased(self, cells: LogitCells) -> Bias:
         tokens = torch.tensor([cells.ends], dtype=torch.int64).expand(len(cells.place), -1)
-        early = (cells.place < self.least)[:, None].expand(tokens.shape)
-        return Bias(tokens, torch.where(early, -torch.inf, 0.0).double())
+        early = cells.place < self.least
+        early = early & (cells.step < self.steps) if self.steps else early
+        bonus = torch.where(early[:, None].expand(tokens.shape), -torch.inf, 0.0)
+        return Bias(tokens, bonus.double())

@@ -44,6 +44,7 @@ class LogitCells:
     ]  # [N, K] each: tokens, -1 for none, and the amounts kept for them
     before: Tensor  # [N]     the token one position earlier, -1 at the start of the window
     place: Tensor  # [N]     the position, counted from the answer's start
+    step: Tensor  # [N]     forwards already spent in its window
     ends: tuple[int, ...]  # tokens that end an answer
 
 
