@@ -88,8 +88,13 @@ def byte_arcs(expression: str, name: str) -> ByteArcs:
         raise UnmaskError(
             "a language needs outlines-core; install it with pip install 'unmask[structured]'"
         )
+    if "no transitions" in facts.get("wrong", ""):
+        raise RequestError(f"{name} matches no text; ^ and $ may stand at its ends only")
     if "wrong" in facts:
-        raise RequestError(f"{name} is no regular expression that can be kept: {facts['wrong']}")
+        raise RequestError(
+            f"{name} is no regular expression that can be kept ({facts['wrong']}); it may not look "
+            "around or refer back to a group"
+        )
     if facts["states"] > MOST_STATES:
         raise RequestError(
             f"{name} has {facts['states']} states; at most {MOST_STATES} are allowed: use smaller "

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from unmask.errors import RequestError, shown
+from unmask.languages.patterns import escaped, whole
 from unmask.languages.schema import json_regex, schema_regex
-from unmask.languages.strings import escaped
 
 FORMS = "regex:TEXT, choice:a,b,c, schema:JSON or json"
 
@@ -20,7 +20,10 @@ def regex_of(language: str) -> str:
         return json_regex()
     if not colon or kind not in _READERS or not text:
         raise RequestError(f"language must be {FORMS}, got {shown(language)}")
-    return _READERS[kind](text)
+    expression = _READERS[kind](text)
+    if any("\ud800" <= letter <= "\udfff" for letter in expression):
+        raise RequestError(f"{shown(language)} holds half of a character; write whole ones")
+    return expression
 
 
 def choice(texts: list[str]) -> str:
@@ -50,7 +53,7 @@ def _choices(text: str) -> str:
 
 
 _READERS: dict[str, Callable[[str], str]] = {
-    "regex": lambda text: text,
+    "regex": whole,
     "choice": _choices,
     "schema": schema_regex,
 }
