@@ -208,6 +208,7 @@ def test_what_cannot_be_kept_is_named(schema, message):
 
 def test_an_expression_may_be_tied_to_the_ends_of_the_text():
     assert regex_of("regex:^a$|^(b|^c)") == "a|(b|^c)"
+    assert regex_of(r"regex:\d[\d.]\\d") == r"[0-9][0-9.]\\d"
     with pytest.raises(RequestError, match="must close every"):
         regex_of("regex:a)|(?:b")
     with pytest.raises(RequestError, match="matches no text"):

@@ -37,5 +37,5 @@ def test_a_log_probability_is_that_of_the_last_token_written_by_the_forward_that
             assert entry.token == token
             assert abs(entry.logprob - float(logits.log_softmax(-1)[token])) < 1e-9
             compared += 1
-    assert compared > 80
+    assert compared > 70
     assert missing

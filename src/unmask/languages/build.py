@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from unmask.errors import RequestError, shown
+from unmask.errors import LanguageError, shown
 from unmask.languages.automaton import TokenAutomaton
 from unmask.languages.bounded import byte_arcs
 from unmask.languages.notation import regex_of
@@ -60,7 +60,7 @@ def _check_arcs(automaton: TokenAutomaton) -> None:
     """Raise for a language whose steps would take too long."""
     arcs = sum(len(np.unique(targets[targets >= 0])) for targets in automaton.table)
     if arcs > MOST_ARCS:
-        raise RequestError(
+        raise LanguageError(
             f"{shown(automaton.name)} has {arcs} ways between its states; at most {MOST_ARCS} are "
             "allowed: use smaller repetitions, or fewer choices"
         )

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from unmask.errors import RequestError
+from unmask.errors import LanguageError
 from unmask.languages.keywords import check_schema, is_note, is_of, kind_of, kinds_of
 
 _LARGER = {"minimum", "exclusiveMinimum", "minLength", "minItems"}
@@ -121,8 +121,10 @@ def _joined(word: str, first: Any, second: Any) -> Any:
     raise _not_joined(word)
 
 
-def _not_joined(word: str) -> RequestError:
-    return RequestError(f"{word} stands in two schemas that must hold together; join them into one")
+def _not_joined(word: str) -> LanguageError:
+    return LanguageError(
+        f"{word} stands in two schemas that must hold together; join them into one"
+    )
 
 
 def _has_members(schema: Mapping[str, Any]) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from math import isfinite
 from typing import Any
 
-from unmask.errors import RequestError, shown
+from unmask.errors import LanguageError, shown
 
 NOTES = {
     "title", "description", "default", "example", "examples", "$schema", "$id", "$comment", "$defs",
@@ -33,15 +33,15 @@ def is_note(word: str) -> bool:
 def check_schema(schema: Any) -> None:
     """Raise for a keyword that would not be kept, or that has a wrong value."""
     if not isinstance(schema, Mapping):
-        raise RequestError(f"a schema is a JSON object, got {shown(schema)}")
+        raise LanguageError(f"a schema is a JSON object, got {shown(schema)}")
     for word, value in schema.items():
         if is_note(word):
             continue
         if word not in _VALUES:
-            raise RequestError(f"{word} is not kept by this decoder; leave it out of the schema")
+            raise LanguageError(f"{word} is not kept by this decoder; leave it out of the schema")
         allowed, words = _VALUES[word]
         if not allowed(value):
-            raise RequestError(f"{word} must be {words}, got {shown(value)}")
+            raise LanguageError(f"{word} must be {words}, got {shown(value)}")
 
 
 def kinds_of(schema: Mapping[str, Any]) -> list[str]:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-from unmask.errors import RequestError, shown
+from unmask.errors import LanguageError, shown
 from unmask.languages.patterns import escaped, whole
 from unmask.languages.schema import json_regex, schema_regex
 
@@ -19,10 +19,10 @@ def regex_of(language: str) -> str:
     if language == "json":
         return json_regex()
     if not colon or kind not in _READERS or not text:
-        raise RequestError(f"language must be {FORMS}, got {shown(language)}")
+        raise LanguageError(f"language must be {FORMS}, got {shown(language)}")
     expression = _READERS[kind](text)
     if any("\ud800" <= letter <= "\udfff" for letter in expression):
-        raise RequestError(f"{shown(language)} holds half of a character; write whole ones")
+        raise LanguageError(f"{shown(language)} holds half of a character; write whole ones")
     return expression
 
 
@@ -37,7 +37,7 @@ def schema_file(path: str) -> str:
         return f"schema:{Path(path).read_text(encoding='utf-8')}"
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
-        raise RequestError(f"{path} cannot be read: {reason}") from None
+        raise LanguageError(f"{path} cannot be read: {reason}") from None
 
 
 def _choices(text: str) -> str:
@@ -46,9 +46,9 @@ def _choices(text: str) -> str:
         try:
             texts = json.loads(text)
         except json.JSONDecodeError as error:
-            raise RequestError(f"choice is not a JSON list: {error}") from None
+            raise LanguageError(f"choice is not a JSON list: {error}") from None
     if not all(isinstance(each, str) and each for each in texts) or not texts:
-        raise RequestError(f"choice takes texts that are not empty, got {shown(text)}")
+        raise LanguageError(f"choice takes texts that are not empty, got {shown(text)}")
     return "|".join(map(escaped, texts))
 
 

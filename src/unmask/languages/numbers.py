@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import Any
 
-from unmask.errors import RequestError, shown
+from unmask.errors import LanguageError, shown
 
 INTEGER = "-?(?:0|[1-9][0-9]*)"
 NUMBER = rf"{INTEGER}(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{{1,2}})?"
@@ -34,7 +34,7 @@ def number(schema: Any) -> str | None:
     own = max(0, *(-int(limit.as_tuple().exponent) for limit in limits))
     before = max(limit.adjusted() + 1 for limit in limits)
     if own + max(before, 0) > DIGITS:
-        raise RequestError(f"the limits of a number may have {DIGITS} digits in all")
+        raise LanguageError(f"the limits of a number may have {DIGITS} digits in all")
     places = max(own, min(PLACES, DIGITS - max(before, 0)))
     return _signed(*_limits(schema, places), places)
 
@@ -45,7 +45,7 @@ _LIMITS = ("minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum")
 def _decimal(schema: Any, word: str) -> Decimal:
     value = Decimal(repr(schema[word])).normalize()
     if value.adjusted() >= WHOLE_DIGITS:
-        raise RequestError(f"{word} may have {WHOLE_DIGITS} digits, got {shown(schema[word])}")
+        raise LanguageError(f"{word} may have {WHOLE_DIGITS} digits, got {shown(schema[word])}")
     return value
 
 

@@ -7,7 +7,7 @@ import re
 import warnings
 from collections.abc import Sequence
 
-from unmask.errors import RequestError, shown
+from unmask.errors import LanguageError, shown
 
 UNSAFE = r'"\\\x00-\x1F\x7F'  # what a JSON string escapes, inside a class
 CHARACTER = rf'(?:[^{UNSAFE}]|\\["\\/bfnrt])'
@@ -57,9 +57,17 @@ def matching(pattern: str, least: int = 0, most: int | None = None) -> tuple[str
 
 
 def whole(expression: str) -> str:
-    """An expression of whole texts, without the ^ and $ at the ends of its alternatives."""
+    """An expression of whole texts, without the ^ and $ at the ends of its alternatives.
+
+    \\d is 0 to 9; the library would take the digits of every script.
+    """
     untied = [_untied(pieces)[0] for pieces in _alternatives(expression)]
-    return "|".join("".join(inner) for inner in untied)
+    return "|".join("".join(map(_with_plain_digits, inner)) for inner in untied)
+
+
+def _with_plain_digits(piece: str) -> str:
+    digits = "0-9" if piece.startswith("[") else "[0-9]"
+    return re.sub(r"\\.", lambda match: digits if match[0] == r"\d" else match[0], piece)
 
 
 def _alternatives(pattern: str) -> list[list[str]]:
@@ -102,7 +110,7 @@ def widths(pieces: Sequence[str]) -> SIZES:
         else:
             groups[-1][-1].append((1, 1))
     if len(groups) != 1:
-        raise RequestError("an expression must close every ( that it opens, and no other")
+        raise LanguageError("an expression must close every ( that it opens, and no other")
     return _either(groups[0])
 
 
@@ -150,7 +158,7 @@ def _safe(piece: str) -> str:
         character = _CONTROL.get(piece) or chr(int(piece[2:], 16))
         return _literal(character)
     if piece in ("^", "$", "[") or re.fullmatch(r"\\[^\WdDsSwW_]|\(\?<?[=!]", piece):
-        raise RequestError(
+        raise LanguageError(
             f"{shown(piece)} inside a pattern is not kept; write the pattern without it"
         )
     if piece == ".":

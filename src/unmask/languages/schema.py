@@ -16,7 +16,7 @@ from operator import ge, gt, le, lt
 from typing import Any
 from urllib.parse import unquote
 
-from unmask.errors import RequestError, shown
+from unmask.errors import LanguageError, shown
 from unmask.languages.conjunction import both, excluding, values_of, without_notes
 from unmask.languages.keywords import KEYWORDS, check_schema, is_of, kind_of, kinds_of
 from unmask.languages.numbers import NUMBER, integer, number
@@ -35,16 +35,16 @@ def schema_regex(text: str) -> str:
     try:
         schema = json.loads(text, parse_constant=_no_number)
         if not isinstance(schema, Mapping | bool):
-            raise RequestError(f"a schema is a JSON object, got {shown(schema)}")
+            raise LanguageError(f"a schema is a JSON object, got {shown(schema)}")
         expression = _Schema(schema).regex(schema, {})
-    except RequestError:
+    except LanguageError:
         raise
     except ValueError as error:  # json.JSONDecodeError, or a number of too many digits
-        raise RequestError(f"the schema is not JSON: {error}") from None
+        raise LanguageError(f"the schema is not JSON: {error}") from None
     except RecursionError:
-        raise RequestError("the schema nests too deeply; use a flatter one") from None
+        raise LanguageError("the schema nests too deeply; use a flatter one") from None
     if expression is None:
-        raise RequestError("no value is valid under the schema")
+        raise LanguageError("no value is valid under the schema")
     return expression
 
 
@@ -115,9 +115,9 @@ class _Schema:
             rest = both(rest, {"required": [tag["propertyName"]]})
         every = [both(rest, self._resolved(each)) for each in schema["oneOf"]]
         if len(every) > MOST_EXCLUDING:
-            raise RequestError(f"oneOf takes at most {MOST_EXCLUDING} alternatives; use anyOf")
+            raise LanguageError(f"oneOf takes at most {MOST_EXCLUDING} alternatives; use anyOf")
         if not all(excluding(*pair) for pair in combinations(every, 2)):
-            raise RequestError(
+            raise LanguageError(
                 "oneOf needs alternatives of different types, or with different constants of a "
                 "required property; use anyOf"
             )
@@ -140,7 +140,7 @@ class _Schema:
             else:
                 target = target.get(step) if isinstance(target, Mapping) else None
         if target is None or (path != "#" and not path.startswith("#/")):
-            raise RequestError(
+            raise LanguageError(
                 f"the schema has no {shown(path)}; references are of the form #/$defs/NAME"
             )
         return target
@@ -159,13 +159,13 @@ class _Schema:
             return self._array(schema, seen)
         if kind == "object":
             return self._object(schema, seen)
-        raise RequestError(
+        raise LanguageError(
             f"unknown type {shown(kind)} in the schema; known: {', '.join(KEYWORDS)}"
         )
 
     def _array(self, schema: Any, seen: Mapping[str, int]) -> str | None:
         if schema.get("uniqueItems"):
-            raise RequestError("uniqueItems is not regular; leave it out of the schema")
+            raise LanguageError("uniqueItems is not regular; leave it out of the schema")
         least, most = int(schema.get("minItems", 0)), schema.get("maxItems")
         most = None if most is None else int(most)
         if most is not None and most < least:
@@ -205,21 +205,21 @@ class _Schema:
 def _check_size(characters: int) -> None:
     """Raise for a schema whose expression would become too long."""
     if characters > LONGEST:
-        raise RequestError(
+        raise LanguageError(
             f"the schema makes an expression of more than {LONGEST} characters; use fewer "
             "properties and references"
         )
 
 
 def _no_number(text: str) -> None:
-    raise RequestError(f"the schema is not JSON: {text} is no number")
+    raise LanguageError(f"the schema is not JSON: {text} is no number")
 
 
 def _constants(schema: Any) -> str | None:
     """The listed values that fit the other keywords."""
     for word in ("pattern", "format", "items", "prefixItems", "uniqueItems", *KEYWORDS["object"]):
         if word in schema:
-            raise RequestError(f"{word} is not kept beside enum or const; leave one of them out")
+            raise LanguageError(f"{word} is not kept beside enum or const; leave one of them out")
     values = [value for value in values_of(schema) or [] if _fits(value, schema)]
     return _either([escaped(json.dumps(value, ensure_ascii=False)) for value in values])
 

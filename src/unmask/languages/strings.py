@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from unmask.errors import RequestError, shown
+from unmask.errors import LanguageError, shown
 from unmask.languages.patterns import CHARACTER, SIZES, matching, pieces_of, widths
 
 STRING = f'"{CHARACTER}*"'
@@ -53,9 +53,9 @@ def string(schema: Any) -> str | None:
     form = None if schema.get("format") in ANY_TEXT else schema.get("format")
     if form is not None and form not in FORMATS:
         known = ", ".join([*FORMATS, *ANY_TEXT])
-        raise RequestError(f"unknown format {shown(form)} in the schema; known: {known}")
+        raise LanguageError(f"unknown format {shown(form)} in the schema; known: {known}")
     if form is not None and "pattern" in schema:
-        raise RequestError("a string takes pattern or format, not both; leave one of them out")
+        raise LanguageError("a string takes pattern or format, not both; leave one of them out")
     if form is not None:
         _check_lengths(f"format {form}", widths(pieces_of(FORMATS[form])), least, most)
         return f'"{FORMATS[form]}"'
@@ -74,7 +74,7 @@ def _check_lengths(name: str, size: SIZES, least: int, most: int | None) -> None
     shortest, longest = size
     word = "minLength" if shortest < least else "maxLength"
     if shortest < least or (most is not None and (longest is None or longest > most)):
-        raise RequestError(
+        raise LanguageError(
             f"{word} is not kept beside {name}, which has texts of other lengths; leave it out, "
             "or write the length into a pattern"
         )

@@ -57,9 +57,9 @@ class CommitLogprobs:
         return TokenLogprob(token, float(logp[token]), forward, tuple(pairs))
 
     def of(self, request: Request, mask_id: int, count: int) -> list[TokenLogprob | None]:
-        """Those of the first `count` tokens of an answer, or of all masks that were filled."""
-        masks = (request.canvas == mask_id).nonzero()[:, 0].tolist()
-        places = masks if request.length is None else range(masks[0], masks[0] + count)
+        """Those of the first `count` tokens of an answer, or of all tokens of a filled canvas."""
+        first = 0 if request.length is None else request.canvas.tolist().index(mask_id)
+        places = range(first, len(request.canvas) if request.length is None else first + count)
         return [self.at.get(place) for place in places]
 
 
@@ -88,7 +88,7 @@ class RunLogprobs:
             self._rows.setdefault(key, CommitLogprobs(self.top or 0)).see(step, row)
 
     def record(self, key: int, request: Request, answer: Answer) -> dict[str, Any]:
-        """What a finished row adds to its JSON: the prompt, and a number for each token written."""
+        """What a finished row adds to its JSON: the prompt, and a number for each of its ids."""
         if not self.wanted:
             return {}
         prompt = request.canvas.tolist()
