@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from unmask import RequestError
-from unmask.languages.build import build, byte_automaton
+from unmask.languages.build import _read, build, byte_automaton
 from unmask.languages.notation import choice, regex_of, schema_file
 from unmask.languages.schema import json_regex, schema_regex
 from unmask.languages.spelled import ByteAutomaton
@@ -237,7 +237,10 @@ def test_an_automaton_is_kept_on_disk_and_a_broken_file_is_built_again(tmp_path)
     stamp = file.stat().st_mtime_ns
     assert build("regex:(ab)+", words, tmp_path) == first
     assert file.stat().st_mtime_ns == stamp
-    file.write_bytes(b"broken")
+    whole = file.read_bytes()
+    for place in range(0, len(whole), 40):  # an error of any of its parts
+        file.write_bytes(whole[:place] + bytes([whole[place] ^ 64]) + whole[place + 1 :])
+        assert _read(file, "x") is None
     assert build("regex:(ab)+", words, tmp_path) == first
     assert build("regex:(ab)+", [*words, b"b"], tmp_path) != first
     with pytest.raises(RequestError, match="no regular expression"):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import tempfile
-import zipfile
 from collections.abc import Sequence
 from hashlib import sha256
+from io import BytesIO
 from pathlib import Path
 
 import numpy as np
@@ -17,9 +17,10 @@ from unmask.languages.bounded import byte_arcs
 from unmask.languages.notation import regex_of
 from unmask.languages.spelled import ByteAutomaton, over_tokens
 
-VERSION = 1  # of the files; part of their names
+VERSION = 2  # of the files; part of their names
 BEGIN, END = 0, 1  # the bytes before and behind an expression
 MOST_ARCS = 300_000  # pairs of states with a token between them
+_DIGEST = 32  # bytes of a digest, with which a file begins
 MOST_KEPT = 256  # files in the folder; the oldest are removed
 
 
@@ -66,10 +67,14 @@ def _check_arcs(automaton: TokenAutomaton) -> None:
         )
 
 
-def cache_folder() -> Path:
-    """Where automata are kept."""
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "unmask" / "languages"
+def cache_folder() -> Path | None:
+    """Where automata are kept; None if this user has no home."""
+    base = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    try:
+        base = base if base.is_absolute() else Path.home() / ".cache"
+    except RuntimeError:
+        return None
+    return base / "unmask" / "languages"
 
 
 def _key(expression: str, spellings: Sequence[bytes | None]) -> str:
@@ -80,28 +85,33 @@ def _key(expression: str, spellings: Sequence[bytes | None]) -> str:
 
 
 def _read(file: Path, name: str) -> TokenAutomaton | None:
-    """An automaton from a file; None if there is none, or if it is broken."""
+    """An automaton from a file; None if there is none, or if it is not as it was written."""
     try:
-        with np.load(file, allow_pickle=False) as kept:
-            classes, table, accepting = (kept[part] for part in ("classes", "table", "accepting"))
-            start = int(kept["start"])
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+        content = file.read_bytes()
+    except OSError:
         return None
-    return TokenAutomaton(classes, table, accepting, start, name)
+    digest, data = content[:_DIGEST], content[_DIGEST:]
+    if sha256(data).digest() != digest:
+        return None
+    with np.load(BytesIO(data), allow_pickle=False) as kept:
+        classes, table, accepting = (kept[part] for part in ("classes", "table", "accepting"))
+        return TokenAutomaton(classes, table, accepting, int(kept["start"]), name)
 
 
 def _write(file: Path, automaton: TokenAutomaton) -> None:
-    """Keep an automaton; a folder that cannot be written is no error."""
+    """Keep an automaton behind a digest; a folder that cannot be written is no error."""
+    data = BytesIO()
+    np.savez_compressed(
+        data,
+        classes=automaton.classes,
+        table=automaton.table,
+        accepting=automaton.accepting,
+        start=np.int64(automaton.start),
+    )
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=file.parent, suffix=".tmp", delete=False) as stream:
-            np.savez_compressed(
-                stream,
-                classes=automaton.classes,
-                table=automaton.table,
-                accepting=automaton.accepting,
-                start=np.int64(automaton.start),
-            )
+            stream.write(sha256(data.getvalue()).digest() + data.getvalue())
         Path(stream.name).replace(file)
         kept = sorted(file.parent.glob("*.npz"), key=lambda each: each.stat().st_mtime)
         for old in kept[:-MOST_KEPT]:

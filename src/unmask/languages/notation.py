@@ -34,7 +34,7 @@ def choice(texts: list[str]) -> str:
 def schema_file(path: str) -> str:
     """The notation of the schema in a file."""
     try:
-        return f"schema:{Path(path).read_text(encoding='utf-8')}"
+        return f"schema:{Path(path).read_text(encoding='utf-8-sig')}"
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
         raise LanguageError(f"{path} cannot be read: {reason}") from None
