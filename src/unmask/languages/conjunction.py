@@ -11,6 +11,7 @@ from unmask.languages.keywords import check_schema, is_note, is_of, kind_of, kin
 
 _LARGER = {"minimum", "exclusiveMinimum", "minLength", "minItems"}
 _SMALLER = {"maximum", "exclusiveMaximum", "maxLength", "maxItems"}
+_LATER = {"$ref", "properties", "additionalProperties"}  # joined after all others
 _NONE = object()  # no value at all
 
 
@@ -22,7 +23,7 @@ def both(first: Any, second: Any) -> Any:
     check_schema(second)
     first, second = without_notes(first), without_notes(second)
     joined = {**first, **second}
-    for word in [word for word in first if word in second]:
+    for word in [word for word in first if word in second and word not in _LATER]:
         if key(first[word]) != key(second[word]):
             joined[word] = _joined(word, first[word], second[word])
     if joined.get("type") == [] or ("const" in joined and joined["const"] is _NONE):
@@ -116,8 +117,6 @@ def _joined(word: str, first: Any, second: Any) -> Any:
         return {"allOf": [first, second]}
     if word in ("const", "uniqueItems"):
         return _NONE if word == "const" else True
-    if word in ("$ref", "properties", "additionalProperties"):
-        return second  # `both` goes on from here
     raise _not_joined(word)
 
 
@@ -137,7 +136,8 @@ def _members(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, A
     more = [each.get("additionalProperties", True) for each in (first, second)]
 
     def together(one: Any, other: Any) -> Any:
-        return one if other is True else other if one is True else {"allOf": [one, other]}
+        given = [each for each in (one, other) if each is not True and each != {}]
+        return {"allOf": given} if len(given) > 1 else given[0] if given else True
 
     return {
         "properties": {

@@ -14,7 +14,7 @@ CHARACTER = rf'(?:[^{UNSAFE}]|\\["\\/bfnrt])'
 SIZES = tuple[int, int | None]  # the fewest and the most characters; None: no end
 
 _PIECE = re.compile(
-    r"""\[\^?\]?(?:\\.|[^\]\\])*\]     # a class
+    r"""\[\^?\]?(?:\\.|[^\]\\]){0,1000}\]  # a class
       | \\x[0-9a-fA-F]{2}              # a character by its number
       | \\u[0-9a-fA-F]{4}
       | \\.                            # an escape

@@ -27,6 +27,8 @@ DEPTH = 3  # how often the values of any JSON object nest
 VALUE_DEPTH = 2  # and those of which a schema says nothing
 LONGEST = 1 << 21  # characters of the expressions of all parts of a schema
 NESTING = 3  # how often a reference may stand inside itself
+LEAST_COST = 16  # characters that a schema counts for at least, since it takes time
+MOST_TOGETHER = 32  # schemas of an allOf
 MOST_EXCLUDING = 256  # alternatives of which each must exclude all others
 
 
@@ -72,7 +74,7 @@ class _Schema:
     def regex(self, schema: Any, seen: Mapping[str, int]) -> str | None:
         """What fits a schema; `seen` counts the references around it."""
         expression = self._regex(schema, seen)
-        self.made[0] += 1 + len(expression or "")
+        self.made[0] += LEAST_COST + len(expression or "")
         _check_size(self.made[0])
         return expression
 
@@ -102,6 +104,8 @@ class _Schema:
         return self.regex(both(rest, self._at(path)), {**seen, path: seen.get(path, 0) + 1})
 
     def _all(self, schema: Any, seen: Mapping[str, int]) -> str | None:
+        if len(schema["allOf"]) > MOST_TOGETHER:
+            raise LanguageError(f"allOf takes at most {MOST_TOGETHER} schemas; join some of them")
         return self.regex(reduce(both, schema["allOf"], without_notes(schema, "allOf")), seen)
 
     def _any(self, schema: Any, seen: Mapping[str, int]) -> str | None:
