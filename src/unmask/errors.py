@@ -18,6 +18,10 @@ class RequestError(UnmaskError):
     """A canvas or setting that cannot be decoded; raised before the first forward pass."""
 
 
+class LanguageError(RequestError):
+    """A language that cannot be kept, or that holds no answer for the canvas."""
+
+
 class ModelError(UnmaskError):
     """A model that cannot be loaded, or whose output is invalid, such as NaN."""
 

@@ -205,3 +205,12 @@ def test_a_model_that_forbids_all_that_the_language_allows_is_an_error():
     logits[:, 4] = -torch.inf
     with pytest.raises(ModelError, match="only -inf logits to what the texts allows"):
         decode(Scripted([logits], SPEC), [0], length=2, language=literal([4, 4]))
+
+
+def test_a_rule_that_forbids_all_that_the_language_allows_is_named():
+    from unmask import RuleError
+
+    with pytest.raises(RuleError, match=r"no_end\(1\) leaves no token that can be written"):
+        decode(
+            random_lookup(1), [0], "no_end(1) | entropy | top(1)", length=2, language=literal([])
+        )

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from unmask import RequestError
-from unmask.languages.build import build, byte_automaton
+from unmask.languages.build import _read, build, byte_automaton
 from unmask.languages.notation import choice, regex_of, schema_file
 from unmask.languages.schema import json_regex, schema_regex
 from unmask.languages.spelled import ByteAutomaton
@@ -25,7 +25,10 @@ EVERYTHING = {
             "kids": {"type": "array", "items": {"$ref": "#/$defs/tree"}},
         },
         "required": ["v", "kids"],
-    }},
+    }, "count": {"type": "integer", "minimum": 2},
+    "cat": {"type": "object", "properties": {"kind": {"const": "cat"}, "x": {"type": "null"}}},
+    "dog": {"type": "object", "properties": {"kind": {"const": "dog"}, "x": {"type": "null"}}},
+    },
     "type": "object",
     "properties": {
         "tree": {"$ref": "#/$defs/tree"},
@@ -50,6 +53,30 @@ EVERYTHING = {
         "pair": {"type": "array", "prefixItems": [{"type": "number"}, True]},
     },
     "required": ["tags", 'k"ey', "pair"],
+    "additionalProperties": False,
+}  # fmt: skip
+JOINED = {
+    "$defs": EVERYTHING["$defs"],
+    "type": "object",
+    "properties": {
+        "ratio": {"type": "number", "exclusiveMinimum": 0, "maximum": 1.5},
+        "lat": {"type": "number", "minimum": -90, "exclusiveMaximum": 90},
+        "url": {"type": "string", "format": "uri", "minLength": 1, "maxLength": 2083},
+        "slug": {"type": "string", "pattern": "^[a-z_]+$", "minLength": 2, "maxLength": 4},
+        "said": {"type": "string", "pattern": '^"+["a]$|^yak$'},
+        "big": {"$ref": "#/$defs/count", "minimum": 5, "description": "with a note"},
+        "size": {"allOf": [{"$ref": "#/$defs/count"}, {"maximum": 9}], "default": 2},
+        "pet": {
+            "discriminator": {"propertyName": "kind"},
+            "oneOf": [{"$ref": "#/$defs/cat"}, {"$ref": "#/$defs/dog"}],
+        },
+        "few": {"enum": ["a", "bcd", 7], "type": "string", "maxLength": 2, "x-order": 1},
+        "a_or_b": {
+            "properties": {"a": {"type": "null"}, "b": {"type": "null"}},
+            "anyOf": [{"required": ["a"]}, {"required": ["b"]}],
+        },
+        "three": {"prefixItems": [{"const": 1}], "items": {"const": 2}, "minItems": 3},
+    },
     "additionalProperties": False,
 }  # fmt: skip
 
@@ -80,14 +107,15 @@ def sampled(language: ByteAutomaton, draw: random.Random) -> str:
     return text.decode()
 
 
-def test_every_text_of_a_schema_is_valid_under_it():
-    language, draw = byte_automaton(schema_regex(json.dumps(EVERYTHING)), "all"), random.Random(0)
+@pytest.mark.parametrize("schema", [EVERYTHING, JOINED], ids=["everything", "joined"])
+def test_every_text_of_a_schema_is_valid_under_it(schema):
+    language, draw = byte_automaton(schema_regex(json.dumps(schema)), "all"), random.Random(0)
     seen = set()
-    for _ in range(150):
+    for _ in range(100):
         value = json.loads(sampled(language, draw))
-        jsonschema.validate(value, EVERYTHING, format_checker=jsonschema.FormatChecker())
+        jsonschema.validate(value, schema, format_checker=jsonschema.FormatChecker())
         seen |= value.keys()
-    assert seen == EVERYTHING["properties"].keys()
+    assert seen == schema["properties"].keys()
 
 
 def test_limits_of_whole_numbers_are_exact():
@@ -109,10 +137,22 @@ def test_limits_of_whole_numbers_are_exact():
         }:
             fits = schema.get("minimum", number) <= number <= schema.get("maximum", number)
             assert bool(expression.fullmatch(str(number))) == fits, (schema, number)
-    between = re.compile(schema_regex('{"type": "number", "minimum": 3, "maximum": 12}'))
-    assert [bool(between.fullmatch(text)) for text in ("3", "11.99", "12.0", "12.01", "2.9")] == [
-        True, True, True, False, False,
-    ]  # fmt: skip
+
+
+def test_limits_of_other_numbers_are_exact():
+    draw, values = random.Random(3), [k / 8 for k in range(-100, 100)]
+    words = ("minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum")
+    for _ in range(60):
+        schema = {"type": "number", draw.choice(words): draw.choice(values)}
+        schema[draw.choice(words)] = draw.choice([*values, -13, 0, 7])
+        try:
+            expression = re.compile(schema_regex(json.dumps(schema)))
+        except RequestError:
+            expression = re.compile("(?!)")  # no number lies between
+        for value in {*draw.choices(values, k=40), *range(-14, 14), *list(schema.values())[1:]}:
+            fits = jsonschema.Draft202012Validator(schema).is_valid(value)
+            for text in {f"{value:g}", f"{value:.6f}"} - {"-0", "-0.000000"}:
+                assert bool(expression.fullmatch(text)) == fits, (schema, text)
 
 
 def test_there_is_no_year_0():
@@ -136,20 +176,43 @@ def test_any_json_is_json():
         ({"not": {"type": "string"}}, "not is not supported"),
         ({"type": "strnig"}, "unknown type 'strnig'"),
         ({"type": "string", "format": "jpeg"}, "unknown format 'jpeg'"),
-        ({"type": "object", "properties": {}, "required": ["a"]}, "requires 'a'"),
         ({"$ref": "#/$defs/a"}, "has no '#/\\$defs/a'"),
         ({"oneOf": [{"type": "integer"}, {"type": "number"}]}, "different types"),
-        ({"allOf": [{"type": "integer"}, {}]}, "allOf"),
+        ({"oneOf": [{"minimum": 1}, {"minimum": 2}]}, "different types"),
+        ({"oneOf": [{"const": 1}, {"const": 1.0}]}, "different types"),
+        ({"allOf": [{"pattern": "a"}, {"pattern": "b"}]}, "pattern stands in two schemas"),
+        ({"allOf": [{"type": "string"}, {"type": "null"}]}, "no value is valid"),
         ({"type": "string", "pattern": "a(?=b)"}, "inside a pattern"),
-        ({"type": "string", "pattern": "a", "maxLength": 3}, "one of pattern, format"),
+        ({"type": "string", "pattern": "a", "maxLength": 3}, "maxLength is not supported beside"),
+        ({"type": "string", "pattern": "a)|(b"}, "must close every"),
         ({"type": "integer", "minimum": 3, "maximum": 2}, "no value is valid"),
-        ({"type": "number", "maximum": 2}, "minimum is >= 0"),
+        ({"enum": ["a"], "pattern": "b"}, "pattern is not supported beside enum"),
         ([], "is a JSON object"),
+    ]
+    + [
+        ({word: value}, f"^{re.escape(word)} must be")
+        for words, values in {
+            ("type", "enum", "anyOf", "oneOf", "required", "$ref", "pattern"): (5, None, {}, [5]),
+            ("minLength", "maxItems", "minimum"): ("3", None, True, -0.5),
+            ("properties", "items", "additionalProperties"): (3, [], None),
+        }.items()
+        for word in words
+        for value in values
+        if (word, value) not in [("enum", [5]), ("minimum", -0.5), ("anyOf", [5]), ("oneOf", [5])]
     ],
 )
 def test_what_cannot_be_kept_is_named(schema, message):
     with pytest.raises(RequestError, match=message):
         schema_regex(json.dumps(schema))
+
+
+def test_an_expression_may_be_tied_to_the_ends_of_the_text():
+    assert regex_of("regex:^a$|^(b|^c)") == "a|(b|^c)"
+    assert regex_of(r"regex:\d[\d.]\\d") == r"[0-9][0-9.]\\d"
+    with pytest.raises(RequestError, match="must close every"):
+        regex_of("regex:a)|(?:b")
+    with pytest.raises(RequestError, match="matches no text"):
+        build("regex:a$b", [b"a", b"b"])
 
 
 def test_the_notation_reads_choices_and_files(tmp_path):
@@ -174,11 +237,14 @@ def test_an_automaton_is_kept_on_disk_and_a_broken_file_is_built_again(tmp_path)
     stamp = file.stat().st_mtime_ns
     assert build("regex:(ab)+", words, tmp_path) == first
     assert file.stat().st_mtime_ns == stamp
-    file.write_bytes(b"broken")
+    whole = file.read_bytes()
+    for place in range(0, len(whole), 40):  # an error of any of its parts
+        file.write_bytes(whole[:place] + bytes([whole[place] ^ 64]) + whole[place + 1 :])
+        assert _read(file, "x") is None
     assert build("regex:(ab)+", words, tmp_path) == first
     assert build("regex:(ab)+", [*words, b"b"], tmp_path) != first
-    with pytest.raises(RequestError, match="no regular expression"):
-        build("regex:(a", words)
+    with pytest.raises(RequestError, match="cannot be used as a regular expression"):
+        build(r"regex:(a)\1", words)
 
 
 def test_characters_of_several_bytes_may_be_split_over_tokens():

@@ -99,6 +99,22 @@ def test_a_call_is_of_the_named_function_or_of_any(byte_level):
     assert call["function"]["name"] in ("ping", "send_email")
 
 
+def test_an_answer_of_a_language_that_fills_its_canvas_is_whole(byte_level):
+    """The client raises if JSON ends for its length; the server's block is larger than this."""
+    body = byte_level.chat(max_tokens=12, regex="é{6}", logprobs=True).json()
+    (choice,) = body["choices"]
+    assert (choice["message"]["content"], choice["finish_reason"]) == ("é" * 6, "stop")
+    spelled = [byte for each in choice["logprobs"]["content"] for byte in each["bytes"]]
+    assert bytes(spelled).decode() == "é" * 6
+
+
+def test_the_arguments_of_a_call_are_an_object_whatever_its_schema_says(byte_level):
+    free = {"type": "function", "function": {"name": "f", "parameters": {}}}
+    body = byte_level.chat(tools=[free], tool_choice="required").json()
+    (call,) = body["choices"][0]["message"]["tool_calls"]
+    assert isinstance(json.loads(call["function"]["arguments"]), dict)
+
+
 def test_a_stream_sends_the_call_and_ends_with_its_reason(byte_level):
     with byte_level.openai as client:
         chunks = [*client.chat.completions.create(
@@ -168,7 +184,21 @@ def test_control_tokens_in_calls_and_results_stay_text(byte_level):
         ),
         ({"messages": [*ASKED, {"role": "tool", "content": "x"}]}, "messages", "knows no tools"),
         ({"messages": [{"role": "user"}]}, "messages", "needs content"),
-        ({"guided_json": reduce(lambda inner, _: {"items": inner}, range(600), {})}, None, "nests"),
+        (
+            {"guided_json": reduce(lambda inner, _: {"items": inner}, range(600), {})},
+            "guided_json",
+            "nests",
+        ),
+        (
+            {
+                "tools": [
+                    {"type": "function", "function": {"name": "f", "parameters": {"not": {}}}}
+                ],
+                "tool_choice": "required",
+            },
+            "tools",
+            "not is not supported",
+        ),
         ({"functions": [{"name": "f"}]}, "functions", "is not supported here"),
     ],
     ids=lambda value: str(value)[:40] if isinstance(value, dict) else "",

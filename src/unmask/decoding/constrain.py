@@ -15,7 +15,7 @@ from torch import Tensor
 from unmask.decoding.eos import EosTail
 from unmask.decoding.sampling import then
 from unmask.decoding.state import Where
-from unmask.errors import RequestError
+from unmask.errors import LanguageError
 from unmask.kernels.classes import class_masses
 from unmask.kernels.reduce import Transform, chunks, working_dtype
 from unmask.languages.automaton import Floats, TokenAutomaton
@@ -39,7 +39,7 @@ def check_language(spec: ModelSpec, request: Request) -> None:
     if constraint is None:
         return
     if request.settings.growth is not None:
-        raise RequestError(
+        raise LanguageError(
             f"{constraint.automaton.title} needs a length; give one instead of length auto"
         )
     holes = (request.canvas == spec.mask_id).nonzero()[:, 0]
@@ -102,7 +102,7 @@ class Constraint:
         if language is None:
             return None
         if len(language.classes) != spec.vocab_size:
-            raise RequestError(
+            raise LanguageError(
                 f"{language.title} is made for {len(language.classes)} tokens, and {spec.name} has "
                 f"{spec.vocab_size}; make it with the tokenizer of this model"
             )
@@ -115,14 +115,14 @@ class Constraint:
             return
         shortest = self.automaton.shortest()
         if shortest is None:
-            raise RequestError(f"{name} holds no answer that this model can write; change it")
+            raise LanguageError(f"{name} holds no answer that this model can write; change it")
         if shortest > len(tokens) and masked.all():
-            raise RequestError(
+            raise LanguageError(
                 f"{name} takes at least {shortest} tokens, and the answer has {len(tokens)}; give "
                 "a greater length"
             )
         fixed = "" if masked.all() else " with the text between the masks"
-        raise RequestError(
+        raise LanguageError(
             f"no answer of {len(tokens)} tokens{fixed} is in {name}; change the length or the text"
         )
 

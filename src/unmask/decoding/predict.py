@@ -16,10 +16,11 @@ from unmask.decoding.fitting import JointDraw, filled
 from unmask.decoding.sampling import adding, draw, likeliest, scored
 from unmask.decoding.state import Where
 from unmask.decoding.view_layout import CellStats, logit_cells
-from unmask.errors import ModelError
+from unmask.errors import ModelError, RuleError
 from unmask.kernels.common import Stats, on_host
 from unmask.kernels.reduce import Transform, reduce
 from unmask.models.denoiser import Hidden
+from unmask.rules.registry import spelled
 
 if TYPE_CHECKING:
     from unmask.decoding.rows import Rows
@@ -62,7 +63,7 @@ def reduced(group: Rows, logits: Tensor, where: Where) -> CellStats:
 
 def check_finite(group: Rows, stats: CellStats, hidden: Hidden, first: int) -> None:
     """Raise if the model gave no usable logits for a cell."""
-    broken = stats.raw.confidence.isnan().nonzero()
+    broken = (stats.raw.confidence.isnan() | stats.scored.confidence.isnan()).nonzero()
     if len(broken):
         row, position = (index[broken[0]] for index in stats.where)
         logits = group.model.head(hidden, row + first, position)[0]
@@ -70,6 +71,9 @@ def check_finite(group: Rows, stats: CellStats, hidden: Hidden, first: int) -> N
             f"at step {int(group.state.nfe[row])}, position {int(position)} of request "
             f"{group.keys[int(row)]}"
         )
+        if not bool(stats.raw.confidence[broken[0]].isnan()):
+            stage = spelled(group.settings.rule.logits)
+            raise RuleError(f"{stage} leaves no token that can be written {where}")
         reason = why_no_token(logits, group.spec, group.suppressed, where)
         if group.constraint is not None and bool(logits.isfinite().any()):
             reason = f"only -inf logits to what {group.constraint.automaton.title} allows {where}"

@@ -24,6 +24,7 @@ class Result:
     nfe_eos: int  # forwards until everything up to the first EOS was fixed
     stop_ids: tuple[int, ...] = ()
     kl_error: float = 0.0  # of a sparse history: how much higher a KL may be than was computed
+    complete: bool = False  # the answer is a text of its language, also without an end token
 
     @property
     def ids(self) -> list[int]:

@@ -248,10 +248,12 @@ class Rows:
         if held is not None:
             finished &= ~held
         state, members, ends = self.state, self.members, self.spec.stop_ids
-        results = tuple(
+        filled = (
             Result.of(state, row, members[row].key, members[row].length, ends)
             for row in finished.nonzero()[:, 0].tolist()
         )
+        complete = self.constraint is not None
+        results = tuple(replace(result, complete=complete) for result in filled)
         self._open_windows(hidden, first, held)
         if results:
             self._keep((~finished).nonzero()[:, 0].tolist())

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from unmask.errors import RequestError, UnmaskError
+from unmask.errors import LanguageError, UnmaskError
 
 MOST_STATES = 20_000  # of an automaton over bytes
 SECONDS = 10  # of processor time
@@ -68,7 +68,7 @@ class ByteArcs:
 
 
 def byte_arcs(expression: str, name: str) -> ByteArcs:
-    """The automaton of an expression; RequestError if there is none, or if it is too large."""
+    """The automaton of an expression; LanguageError if there is none, or if it is too large."""
     try:
         done = subprocess.run(
             [sys.executable, "-c", _PROGRAM, *map(str, (SECONDS, MEMORY, MOST_STATES))],
@@ -88,10 +88,15 @@ def byte_arcs(expression: str, name: str) -> ByteArcs:
         raise UnmaskError(
             "a language needs outlines-core; install it with pip install 'unmask[structured]'"
         )
+    if "no transitions" in facts.get("wrong", ""):
+        raise LanguageError(f"{name} matches no text; ^ and $ may stand at its ends only")
     if "wrong" in facts:
-        raise RequestError(f"{name} cannot be used as a regular expression: {facts['wrong']}")
+        raise LanguageError(
+            f"{name} cannot be used as a regular expression ({facts['wrong']}); it may not look "
+            "around or refer back to a group"
+        )
     if facts["states"] > MOST_STATES:
-        raise RequestError(
+        raise LanguageError(
             f"{name} has {facts['states']} states; at most {MOST_STATES} are allowed: use smaller "
             "repetitions"
         )
@@ -99,8 +104,8 @@ def byte_arcs(expression: str, name: str) -> ByteArcs:
     return ByteArcs(arcs, facts["start"], facts["final"])
 
 
-def _too_large(name: str) -> RequestError:
-    return RequestError(
+def _too_large(name: str) -> LanguageError:
+    return LanguageError(
         f"the automaton of {name} takes more than {SECONDS} s or {MEMORY >> 20} MiB to make: use "
         "smaller repetitions"
     )

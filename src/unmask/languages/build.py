@@ -6,19 +6,21 @@ import os
 import tempfile
 from collections.abc import Sequence
 from hashlib import sha256
+from io import BytesIO
 from pathlib import Path
 
 import numpy as np
 
-from unmask.errors import RequestError, shown
+from unmask.errors import LanguageError, shown
 from unmask.languages.automaton import TokenAutomaton
 from unmask.languages.bounded import byte_arcs
 from unmask.languages.notation import regex_of
 from unmask.languages.spelled import ByteAutomaton, over_tokens
 
-VERSION = 1  # of the files; part of their names
+VERSION = 2  # of the files; part of their names
 BEGIN, END = 0, 1  # the bytes before and behind an expression
 MOST_ARCS = 300_000  # pairs of states with a token between them
+_DIGEST = 32  # bytes of a digest, with which a file begins
 MOST_KEPT = 256  # files in the folder; the oldest are removed
 
 
@@ -43,9 +45,9 @@ def build(
 def byte_automaton(expression: str, name: str) -> ByteAutomaton:
     """The least automaton over bytes of a regular expression.
 
-    The library also prepares to search in longer texts, which can take exponential time. And it
-    loses a text whose beginnings are in the language, then not, then again. To avoid both, the
-    expression stands between the bytes 0 and 1, which texts hardly use; a text never holds a 1.
+    The library also prepares to search in longer texts, which can take exponential time, and it
+    loses ways that lead from a text of the language through one that is not. So the expression
+    stands between two bytes that texts hardly use, 0 and 1; a text never holds a 1.
     """
     made = byte_arcs(rf"\x00(?:{expression})\x01", name)
     (state, byte, after), start = made.arcs.T, made.start
@@ -59,16 +61,20 @@ def _check_arcs(automaton: TokenAutomaton) -> None:
     """Raise for a language whose steps would take too long."""
     arcs = sum(len(np.unique(targets[targets >= 0])) for targets in automaton.table)
     if arcs > MOST_ARCS:
-        raise RequestError(
+        raise LanguageError(
             f"{shown(automaton.name)} has {arcs} ways between its states; at most {MOST_ARCS} are "
             "allowed: use smaller repetitions, or fewer choices"
         )
 
 
-def cache_folder() -> Path:
-    """Where automata are kept."""
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "unmask" / "languages"
+def cache_folder() -> Path | None:
+    """Where automata are kept; None if this user has no home."""
+    base = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    try:
+        base = base if base.is_absolute() else Path.home() / ".cache"
+    except RuntimeError:
+        return None
+    return base / "unmask" / "languages"
 
 
 def _key(expression: str, spellings: Sequence[bytes | None]) -> str:
@@ -79,28 +85,33 @@ def _key(expression: str, spellings: Sequence[bytes | None]) -> str:
 
 
 def _read(file: Path, name: str) -> TokenAutomaton | None:
-    """An automaton from a file; None if there is none, or if it is broken."""
+    """An automaton from a file; None if there is none, or if it is not as it was written."""
     try:
-        with np.load(file, allow_pickle=False) as kept:
-            classes, table, accepting = (kept[part] for part in ("classes", "table", "accepting"))
-            start = int(kept["start"])
-    except Exception:  # damaged bytes may raise anything
+        content = file.read_bytes()
+    except OSError:
         return None
-    return TokenAutomaton(classes, table, accepting, start, name)
+    digest, data = content[:_DIGEST], content[_DIGEST:]
+    if sha256(data).digest() != digest:
+        return None
+    with np.load(BytesIO(data), allow_pickle=False) as kept:
+        classes, table, accepting = (kept[part] for part in ("classes", "table", "accepting"))
+        return TokenAutomaton(classes, table, accepting, int(kept["start"]), name)
 
 
 def _write(file: Path, automaton: TokenAutomaton) -> None:
-    """Keep an automaton; a folder that cannot be written is no error."""
+    """Keep an automaton behind a digest; a folder that cannot be written is no error."""
+    data = BytesIO()
+    np.savez_compressed(
+        data,
+        classes=automaton.classes,
+        table=automaton.table,
+        accepting=automaton.accepting,
+        start=np.int64(automaton.start),
+    )
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=file.parent, suffix=".tmp", delete=False) as stream:
-            np.savez_compressed(
-                stream,
-                classes=automaton.classes,
-                table=automaton.table,
-                accepting=automaton.accepting,
-                start=np.int64(automaton.start),
-            )
+            stream.write(sha256(data.getvalue()).digest() + data.getvalue())
         Path(stream.name).replace(file)
         kept = sorted(file.parent.glob("*.npz"), key=lambda each: each.stat().st_mtime)
         for old in kept[:-MOST_KEPT]:

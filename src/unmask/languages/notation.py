@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 
-from unmask.errors import RequestError, shown
+from unmask.errors import LanguageError, shown
+from unmask.languages.patterns import escaped, whole
 from unmask.languages.schema import json_regex, schema_regex
-from unmask.languages.strings import escaped
-from unmask.models.untrusted import check_whole, read_text
+from unmask.models.untrusted import read_text
 
 LONGEST = 1 << 22  # bytes of a schema
+BYTE_ORDER_MARK = "\ufeff"
 FORMS = "regex:TEXT, choice:a,b,c, schema:JSON or json"
 
 
@@ -20,9 +21,10 @@ def regex_of(language: str) -> str:
     if language == "json":
         return json_regex()
     if not colon or kind not in _READERS or not text:
-        raise RequestError(f"language must be {FORMS}, got {shown(language)}")
+        raise LanguageError(f"language must be {FORMS}, got {shown(language)}")
     expression = _READERS[kind](text)
-    check_whole(expression)
+    if any("\ud800" <= letter <= "\udfff" for letter in expression):
+        raise LanguageError(f"{shown(language)} holds half of a character; write whole ones")
     return expression
 
 
@@ -33,7 +35,8 @@ def choice(texts: list[str]) -> str:
 
 def schema_file(path: str) -> str:
     """The notation of the schema in a file."""
-    return f"schema:{read_text(path, LONGEST)}"
+    text = read_text(path, LONGEST, LanguageError)
+    return f"schema:{text.removeprefix(BYTE_ORDER_MARK)}"
 
 
 def _choices(text: str) -> str:
@@ -42,14 +45,14 @@ def _choices(text: str) -> str:
         try:
             texts = json.loads(text)
         except (ValueError, RecursionError) as error:
-            raise RequestError(f"choice is not a JSON list: {error}") from None
+            raise LanguageError(f"choice is not a JSON list: {error}") from None
     if not all(isinstance(each, str) and each for each in texts) or not texts:
-        raise RequestError(f"choice takes texts that are not empty, got {shown(text)}")
+        raise LanguageError(f"choice takes texts that are not empty, got {shown(text)}")
     return "|".join(map(escaped, texts))
 
 
 _READERS: dict[str, Callable[[str], str]] = {
-    "regex": lambda text: text,
+    "regex": whole,
     "choice": _choices,
     "schema": schema_regex,
 }

@@ -10,51 +10,44 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
+from itertools import combinations
+from operator import ge, gt, le, lt
 from typing import Any
+from urllib.parse import unquote
 
-from unmask.errors import RequestError, shown
+from unmask.errors import LanguageError, shown
+from unmask.languages.conjunction import both, excluding, values_of, without_notes
+from unmask.languages.keywords import KEYWORDS, check_schema, is_of, kind_of, kinds_of
 from unmask.languages.numbers import NUMBER, integer, number
-from unmask.languages.strings import FORMATS, STRING, escaped, matching, sized
+from unmask.languages.patterns import escaped
+from unmask.languages.strings import STRING, string
 
 DEPTH = 3  # how often the values of any JSON object nest
 VALUE_DEPTH = 2  # and those of which a schema says nothing
 LONGEST = 1 << 21  # characters of the expressions of all parts of a schema
 NESTING = 3  # how often a reference may stand inside itself
-NOTES = {
-    "title", "description", "default", "examples", "$schema", "$id", "$comment", "$defs", "strict",
-    "definitions", "deprecated", "readOnly", "writeOnly", "name",
-}  # fmt: skip
-KEYWORDS = {
-    "string": {"minLength", "maxLength", "pattern", "format"},
-    "integer": {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"},
-    "number": {"minimum", "maximum"},
-    "boolean": set[str](),
-    "null": set[str](),
-    "array": {"items", "prefixItems", "minItems", "maxItems", "uniqueItems"},
-    "object": {"properties", "required", "additionalProperties"},
-}
-_OF = {keyword: kind for kind, words in KEYWORDS.items() for keyword in words}
+LEAST_COST = 16  # characters that a schema counts for at least, since it takes time
+MOST_TOGETHER = 32  # schemas of an allOf
+MOST_EXCLUDING = 256  # alternatives of which each must exclude all others
 
 
 def schema_regex(text: str) -> str:
     """The regular expression of a JSON Schema."""
     try:
-        schema = _read(text)
+        schema = json.loads(text, parse_constant=_no_number)
         if not isinstance(schema, Mapping | bool):
-            raise RequestError(f"a schema is a JSON object, got {shown(schema)}")
+            raise LanguageError(f"a schema is a JSON object, got {shown(schema)}")
         expression = _Schema(schema).regex(schema, {})
+    except LanguageError:
+        raise
+    except ValueError as error:  # json.JSONDecodeError, or a number of too many digits
+        raise LanguageError(f"the schema is not JSON: {error}") from None
     except RecursionError:
-        raise RequestError("the schema nests too deeply; use a flatter one") from None
+        raise LanguageError("the schema nests too deeply; use a flatter one") from None
     if expression is None:
-        raise RequestError("no value is valid under the schema")
+        raise LanguageError("no value is valid under the schema")
     return expression
-
-
-def _read(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError as error:  # also a number beyond Python's limit
-        raise RequestError(f"the schema is not JSON: {error}") from None
 
 
 def json_regex(depth: int = DEPTH) -> str:
@@ -81,63 +74,84 @@ class _Schema:
     def regex(self, schema: Any, seen: Mapping[str, int]) -> str | None:
         """What fits a schema; `seen` counts the references around it."""
         expression = self._regex(schema, seen)
-        self.made[0] += 1 + len(expression or "")
+        self.made[0] += LEAST_COST + len(expression or "")
         _check_size(self.made[0])
         return expression
 
     def _regex(self, schema: Any, seen: Mapping[str, int]) -> str | None:
         if isinstance(schema, bool):
             return _any_value(VALUE_DEPTH) if schema else None
-        _check(schema)
-        for word, alternatives in (
+        check_schema(schema)
+        for word, read in (
+            ("$ref", self._reference),
+            ("allOf", self._all),
             ("anyOf", self._any),
             ("oneOf", self._one),
-            ("allOf", self._all),
         ):
             if word in schema:
-                return alternatives(schema, seen)
-        if "$ref" in schema:
-            return self._reference(schema["$ref"], seen)
+                return read(schema, seen)
         if "enum" in schema or "const" in schema:
             return _constants(schema)
-        kinds = schema.get("type", sorted({_OF[word] for word in schema if word in _OF}))
-        kinds = [kinds] if isinstance(kinds, str) else kinds
+        kinds = kinds_of(schema)
         if not kinds:
             return _any_value(VALUE_DEPTH)
         return _either([self._typed(kind, schema, seen) for kind in kinds])
 
-    def _any(self, schema: Any, seen: Mapping[str, int]) -> str | None:
-        return _either([self.regex(each, seen) for each in schema["anyOf"]])
-
-    def _one(self, schema: Any, seen: Mapping[str, int]) -> str | None:
-        """Alternatives of different types: a value fits at most one of them."""
-        kinds = [each.get("type") for each in schema["oneOf"]]
-        whole = ["number" if kind == "integer" else kind for kind in kinds]
-        if not all(isinstance(kind, str) for kind in kinds) or len({*whole}) < len(whole):
-            raise RequestError("oneOf needs alternatives of different types; use anyOf")
-        return _either([self.regex(each, seen) for each in schema["oneOf"]])
-
-    def _all(self, schema: Any, seen: Mapping[str, int]) -> str | None:
-        if len(schema["allOf"]) != 1:
-            raise RequestError("allOf may hold one schema only; join its parts into one")
-        return self.regex(schema["allOf"][0], seen)
-
-    def _reference(self, path: str, seen: Mapping[str, int]) -> str | None:
-        target = self.document
-        for step in path.removeprefix("#").split("/")[1:]:
-            step = step.replace("~1", "/").replace("~0", "~")
-            target = target.get(step) if isinstance(target, Mapping) else None
-        if not path.startswith("#") or target is None:
-            raise RequestError(
-                f"the schema has no {shown(path)}; references are of the form #/$defs/NAME"
-            )
+    def _reference(self, schema: Any, seen: Mapping[str, int]) -> str | None:
+        path, rest = schema["$ref"], without_notes(schema, "$ref")
         if seen.get(path, 0) >= NESTING:
             return None
-        return self.regex(target, {**seen, path: seen.get(path, 0) + 1})
+        return self.regex(both(rest, self._at(path)), {**seen, path: seen.get(path, 0) + 1})
+
+    def _all(self, schema: Any, seen: Mapping[str, int]) -> str | None:
+        if len(schema["allOf"]) > MOST_TOGETHER:
+            raise LanguageError(f"allOf takes at most {MOST_TOGETHER} schemas; join some of them")
+        return self.regex(reduce(both, schema["allOf"], without_notes(schema, "allOf")), seen)
+
+    def _any(self, schema: Any, seen: Mapping[str, int]) -> str | None:
+        rest = without_notes(schema, "anyOf")
+        return _either([self.regex(both(rest, each), seen) for each in schema["anyOf"]])
+
+    def _one(self, schema: Any, seen: Mapping[str, int]) -> str | None:
+        """Alternatives that exclude one another: a value fits at most one of them."""
+        rest, tag = without_notes(schema, "oneOf"), schema.get("discriminator")
+        if isinstance(tag, Mapping) and isinstance(tag.get("propertyName"), str):
+            rest = both(rest, {"required": [tag["propertyName"]]})
+        every = [both(rest, self._resolved(each)) for each in schema["oneOf"]]
+        if len(every) > MOST_EXCLUDING:
+            raise LanguageError(f"oneOf takes at most {MOST_EXCLUDING} alternatives; use anyOf")
+        if not all(excluding(*pair) for pair in combinations(every, 2)):
+            raise LanguageError(
+                "oneOf needs alternatives of different types, or with different constants of a "
+                "required property; use anyOf"
+            )
+        return _either([self.regex(each, seen) for each in every])
+
+    def _resolved(self, schema: Any) -> Any:
+        """A schema with what it refers to in its place; a long chain of references stays."""
+        for _ in range(NESTING):
+            if isinstance(schema, Mapping) and isinstance(schema.get("$ref"), str):
+                schema = both(without_notes(schema, "$ref"), self._at(schema["$ref"]))
+        return schema
+
+    def _at(self, path: str) -> Any:
+        """What a reference points to."""
+        target = self.document if path.startswith("#") else None
+        for step in unquote(path.removeprefix("#")).split("/")[1:]:
+            step = step.replace("~1", "/").replace("~0", "~")
+            if isinstance(target, list) and step.isdecimal() and int(step) < len(target):
+                target = target[int(step)]
+            else:
+                target = target.get(step) if isinstance(target, Mapping) else None
+        if target is None or (path != "#" and not path.startswith("#/")):
+            raise LanguageError(
+                f"the schema has no {shown(path)}; references are of the form #/$defs/NAME"
+            )
+        return target
 
     def _typed(self, kind: str, schema: Any, seen: Mapping[str, int]) -> str | None:
         plain: dict[str, Callable[[Any], str | None]] = {
-            "string": _string,
+            "string": string,
             "integer": integer,
             "number": number,
             "boolean": lambda schema: "(?:true|false)",
@@ -149,31 +163,34 @@ class _Schema:
             return self._array(schema, seen)
         if kind == "object":
             return self._object(schema, seen)
-        raise RequestError(
+        raise LanguageError(
             f"unknown type {shown(kind)} in the schema; known: {', '.join(KEYWORDS)}"
         )
 
     def _array(self, schema: Any, seen: Mapping[str, int]) -> str | None:
         if schema.get("uniqueItems"):
-            raise RequestError("no automaton can check uniqueItems; leave it out of the schema")
-        first = [self.regex(each, seen) for each in schema.get("prefixItems", [])]
-        least, most = schema.get("minItems", 0), schema.get("maxItems")
+            raise LanguageError("no automaton can check uniqueItems; leave it out of the schema")
+        least, most = int(schema.get("minItems", 0)), schema.get("maxItems")
+        most = None if most is None else int(most)
+        if most is not None and most < least:
+            return None
+        first = [self.regex(each, seen) for each in schema.get("prefixItems", [])[:most]]
+        item = self.regex(schema.get("items", True), seen) if least >= len(first) else ""
         if not first:
-            item = self.regex(schema.get("items", True), seen)
             if item is None or most == 0:
                 return None if least else r"\[\]"
             return _list(item, least, most)
-        if least > len(first) or (most is not None and most < len(first)):
-            raise RequestError("minItems and maxItems must allow exactly the prefixItems")
-        return None if None in first else rf"\[{', ?'.join(map(str, first))}\]"
+        _check_size(least * len(item or ""))
+        every = [*first, *[item] * (least - len(first))]  # no more than it must have
+        return None if None in every else rf"\[{', ?'.join(map(str, every))}\]"
 
     def _object(self, schema: Any, seen: Mapping[str, int]) -> str | None:
         named, required = schema.get("properties", {}), set(schema.get("required", ()))
         more = schema.get("additionalProperties", True)
-        for name in required - set(named):
-            raise RequestError(
-                f"the schema requires {shown(name)}, which its properties do not name"
-            )
+        named = {
+            **named,
+            **{name: more for name in schema.get("required", ()) if name not in named},
+        }
         if not named and more is not False:
             value = self.regex(more, seen)
             return r"\{\}" if value is None else _mapping(STRING, value)
@@ -192,62 +209,38 @@ class _Schema:
 def _check_size(characters: int) -> None:
     """Raise for a schema whose expression would become too long."""
     if characters > LONGEST:
-        raise RequestError(
+        raise LanguageError(
             f"the schema makes an expression of more than {LONGEST} characters; use fewer "
             "properties and references"
         )
 
 
-def _check(schema: Any) -> None:
-    """Raise for a keyword that would not be kept."""
-    if not isinstance(schema, Mapping):
-        raise RequestError(f"a schema is a JSON object, got {shown(schema)}")
-    known = {"type", "enum", "const", "anyOf", "oneOf", "allOf", "$ref"} | NOTES | set(_OF)
-    for word in schema:
-        if word not in known:
-            raise RequestError(f"{word} is not supported; leave it out of the schema")
-
-
-def _string(schema: Any) -> str:
-    """A string by its pattern, its format or its length."""
-    given = [word for word in ("pattern", "format") if word in schema]
-    sizes = schema.get("minLength", 0), schema.get("maxLength")
-    if len(given) == 2 or (given and sizes != (0, None)):
-        raise RequestError(
-            "a string takes one of pattern, format, and a length; leave out the others"
-        )
-    if "pattern" in schema:
-        return f'"{matching(schema["pattern"])}"'
-    if "format" in schema:
-        if schema["format"] not in FORMATS:
-            known = ", ".join(FORMATS)
-            raise RequestError(
-                f"unknown format {shown(schema['format'])} in the schema; known: {known}"
-            )
-        return f'"{FORMATS[schema["format"]]}"'
-    return sized(*sizes)
+def _no_number(text: str) -> None:
+    raise LanguageError(f"the schema is not JSON: {text} is no number")
 
 
 def _constants(schema: Any) -> str | None:
-    values = [schema["const"]] if "const" in schema else schema["enum"]
-    kinds = schema.get("type")
-    kinds = [kinds] if isinstance(kinds, str) else kinds
-    texts = [
-        escaped(json.dumps(value, ensure_ascii=False))
-        for value in values
-        if kinds is None or any(_is(value, kind) for kind in kinds)
-    ]
-    return _either(texts)
+    """The listed values that fit the other keywords."""
+    for word in ("pattern", "format", "items", "prefixItems", "uniqueItems", *KEYWORDS["object"]):
+        if word in schema:
+            raise LanguageError(
+                f"{word} is not supported beside enum or const; leave one of them out"
+            )
+    values = [value for value in values_of(schema) or [] if _fits(value, schema)]
+    return _either([escaped(json.dumps(value, ensure_ascii=False)) for value in values])
 
 
-def _is(value: Any, kind: str) -> bool:
-    types: dict[str, Any] = {
-        "string": str, "boolean": bool, "null": type(None), "array": list, "object": dict,
-        "integer": int, "number": int | float,
-    }  # fmt: skip
-    return isinstance(value, types.get(kind, ())) and (
-        kind == "boolean" or (value is not True and value is not False)
-    )
+def _fits(value: Any, schema: Mapping[str, Any]) -> bool:
+    """Whether a value has the type and keeps the limits of a schema."""
+    kind, sizes = kind_of(value), {"string": "Length", "array": "Items"}
+    if "type" in schema and not is_of(kind, kinds_of(schema)):
+        return False
+    if kind in sizes:
+        low, high = (schema.get(f"{end}{sizes[kind]}") for end in ("min", "max"))
+        return (low is None or len(value) >= low) and (high is None or len(value) <= high)
+    limits = {"minimum": ge, "maximum": le, "exclusiveMinimum": gt, "exclusiveMaximum": lt}
+    checks = [compare(value, schema[word]) for word, compare in limits.items() if word in schema]
+    return all(checks) if kind in ("integer", "number") else True
 
 
 def _either(alternatives: Sequence[str | None]) -> str | None:
@@ -257,8 +250,6 @@ def _either(alternatives: Sequence[str | None]) -> str | None:
 
 def _list(item: str, least: int, most: int | None) -> str:
     """A JSON array of so many items."""
-    if most is not None and most < max(least, 1):
-        raise RequestError(f"maxItems {most} is below minItems {least}")
     rest = f"{{{max(least - 1, 0)},{'' if most is None else most - 1}}}"
     items = f"{item}(?:, ?{item}){rest}"
     return rf"\[{items if least else f'(?:{items})?'}\]"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from unmask.errors import RequestError, shown
+from unmask.errors import LanguageError, shown
 from unmask.languages.automaton import NOWHERE, Ints, TokenAutomaton
 
 MOST_ROUNDS = 1000  # of the search for equal states
@@ -145,7 +145,7 @@ class _Maps:
             return number
         self.work += len(self.table)
         if self.work > MOST_WORK or len(self._all) * len(self.table) > MOST_CELLS:
-            raise RequestError(
+            raise LanguageError(
                 f"{shown(self.name)} has too many states and ways between them for this "
                 "vocabulary; use smaller repetitions, or fewer choices"
             )

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 
-from unmask.errors import RequestError
+from unmask.errors import LanguageError
 from unmask.models.tokenizer import Tokenizer
 
 
@@ -24,18 +25,27 @@ def spellings(tokenizer: Tokenizer, size: int) -> list[bytes | None]:
     return words
 
 
+def token_bytes(tokenizer: Tokenizer, number: int) -> bytes:
+    """The bytes of one token, which may be a part of a character."""
+    word, letters = tokenizer.word(number), _byte_letters()
+    if "\ufffd" in tokenizer.decode([number]) and all(letter in letters for letter in word):
+        return bytes(letters[letter] for letter in word)
+    return word.encode()
+
+
 def _decoder(tokenizer: Tokenizer) -> str:
     """The kind of the decoder: ByteLevel, or Fuse for texts that are joined as they are."""
     decoder = json.loads(tokenizer.engine.to_str()).get("decoder") or {}
     parts = decoder.get("decoders", [decoder])
     kinds = [part.get("type") for part in parts]
     if kinds not in (["ByteLevel"], ["Fuse"]):
-        raise RequestError(
+        raise LanguageError(
             f"a language needs a byte-level tokenizer, and this one decodes by {kinds}"
         )
     return str(kinds[0])
 
 
+@cache
 def _byte_letters() -> dict[str, int]:
     """The letter that stands for each byte in byte-level vocabularies."""
     plain = [*range(33, 127), *range(161, 173), *range(174, 256)]

@@ -114,6 +114,13 @@ def of_validation(error: RequestValidationError, content_type: str) -> ApiError:
     if field in UNSUPPORTED:
         message = f"{field} is not supported here; leave it out"
         return ApiError(400, message, param=field, code="unsupported_parameter")
-    same = [e["msg"] for e in errors if [p for p in e["loc"] if p != "body"][:1] == place[:1]]
+    same = [_reason(e) for e in errors if [p for p in e["loc"] if p != "body"][:1] == place[:1]]
     reason = " or ".join(dict.fromkeys(message[:1].lower() + message[1:] for message in same))
     return ApiError(400, f"{field}: {reason}", param=field, code="invalid_value")
+
+
+def _reason(error: Any) -> str:
+    """What is wrong inside a field; an unknown part of it is named."""
+    if error["type"] == "extra_forbidden":
+        return f"unknown field {str(error['loc'][-1])[:100]!a}"
+    return str(error["msg"])

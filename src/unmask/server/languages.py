@@ -12,26 +12,33 @@ from unmask.server.tools import ToolUse
 
 def language_of(body: ChatRequest | CompletionRequest, tools: ToolUse | None) -> str | None:
     """The notation of the request's language, such as that of a forced call; None for any text."""
-    try:
-        return _language_of(body, tools)
-    except RecursionError:
-        raise ApiError(400, "a schema nests too deeply; use a flatter one") from None
-
-
-def _language_of(body: ChatRequest | CompletionRequest, tools: ToolUse | None) -> str | None:
-    asked: dict[str, str | None] = {
-        "response_format": _format(body),
-        **{name: _regex(getattr(body, name)) for name in ("regex", "guided_regex")},
-        **{name: _choice(getattr(body, name)) for name in ("choice", "guided_choice")},
-        "guided_json": None if body.guided_json is None else _schema(body.guided_json),
-        **_structured(body),
-        "tool_choice": None if tools is None else tools.language(),
-    }
-    given = {name: notation for name, notation in asked.items() if notation is not None}
+    given = _given(body, tools)
     if len(given) > 1:
         names = " and ".join(given)
         raise ApiError(400, f"give one of {names}, not both", param=list(given)[-1])
     return next(iter(given.values()), None)
+
+
+def language_field(body: ChatRequest | CompletionRequest, tools: ToolUse | None) -> str | None:
+    """The field of a request that names its language; None if it has none."""
+    field = next(iter(_given(body, tools)), None)
+    return "tools" if field == "tool_choice" else field
+
+
+def _given(body: ChatRequest | CompletionRequest, tools: ToolUse | None) -> dict[str, str]:
+    """The notations of a request, by their fields."""
+    try:
+        asked: dict[str, str | None] = {
+            "response_format": _format(body),
+            **{name: _regex(getattr(body, name)) for name in ("regex", "guided_regex")},
+            **{name: _choice(getattr(body, name)) for name in ("choice", "guided_choice")},
+            "guided_json": None if body.guided_json is None else _schema(body.guided_json),
+            **_structured(body),
+            "tool_choice": None if tools is None else tools.language(),
+        }
+    except RecursionError:
+        raise ApiError(400, "a schema nests too deeply; use a flatter one") from None
+    return {name: notation for name, notation in asked.items() if notation is not None}
 
 
 def _format(body: ChatRequest | CompletionRequest) -> str | None:

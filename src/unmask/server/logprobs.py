@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from unmask.models.spellings import token_bytes
 from unmask.models.tokenizer import Tokenizer
 from unmask.text.logprobs import TokenLogprob
 
@@ -12,8 +13,8 @@ def chat_logprobs(entries: list[TokenLogprob | None], tokenizer: Tokenizer) -> d
     """Of a chat's message; tokens that no decision committed are left out."""
 
     def entry(token: int, logprob: float | None) -> dict[str, Any]:
-        word = tokenizer.word(token)
-        return {"token": word, "logprob": logprob, "bytes": list(word.encode())}
+        spelled = list(token_bytes(tokenizer, token))
+        return {"token": tokenizer.word(token), "logprob": logprob, "bytes": spelled}
 
     content = [
         {

@@ -10,9 +10,9 @@ from typing import Any
 from unmask.decoding.options import DecodingOptions
 from unmask.decoding.request import Request
 from unmask.decoding.resolve import Resolved
-from unmask.errors import RequestError, UnmaskError
+from unmask.errors import LanguageError, RequestError, UnmaskError
 from unmask.server.errors import ApiError, wrong_request
-from unmask.server.languages import language_of
+from unmask.server.languages import language_field, language_of
 from unmask.server.limits import OverLimit, RequestLimits, check_rule
 from unmask.server.schema import LENGTHS, REQUEST_OPTIONS, ChatRequest, CompletionRequest
 from unmask.server.tools import ToolUse, tool_words
@@ -68,7 +68,7 @@ def prepare(served: ServedModel, body: ChatRequest | CompletionRequest) -> Prepa
             rendered = [prompt.render(session.tokenizer, words) for prompt in prompts]
             first = [_request(served, prompt, resolved, messages) for prompt in rendered]
         except UnmaskError as error:
-            raise wrong_request(error, _field(error, body)) from None
+            raise wrong_request(error, _field(error, body, tools)) from None
     stops = (body.stop,) if isinstance(body.stop, str) else tuple(body.stop or ())
     warned = [str(warning.message) for warning in caught]
     unique = tuple(dict.fromkeys([*warned, *messages]))
@@ -114,11 +114,16 @@ def check_together(served: ServedModel, body: ChatRequest | CompletionRequest) -
         raise ApiError(400, message, param=name)
 
 
-def _field(error: UnmaskError, body: ChatRequest | CompletionRequest) -> str | None:
-    """The field of a request that is over a limit; None for other errors."""
-    if not isinstance(error, OverLimit):
-        return None
-    return size_field(body) if error.part == "length" else _prompt_field(body)
+def _field(
+    error: UnmaskError, body: ChatRequest | CompletionRequest, tools: ToolUse | None
+) -> str | None:
+    """The field of a request that an error is about; None if that is not known."""
+    if isinstance(error, LanguageError):
+        return language_field(body, tools)
+    if isinstance(error, OverLimit):
+        return size_field(body) if error.part == "length" else _prompt_field(body)
+    words = str(error).split()  # the first option that it names is the wrong one
+    return next((name for name in words if name in REQUEST_OPTIONS and getattr(body, name)), None)
 
 
 def size_field(body: ChatRequest | CompletionRequest) -> str:
@@ -145,6 +150,9 @@ def _options(
     options = served.session.changed(changes)
     if options.length == "auto" and options.longest is None:
         options = replace(options, longest=served.limits.length)
+    sizes, fixed = (options.length, options.block), served.session.spec.block or body.block
+    if not fixed and all(isinstance(size, int) for size in sizes) and sizes < sizes[::-1]:
+        options = replace(options, block="full")  # the server's own block is larger than the answer
     if body.rule is not None:
         try:
             check_rule(body.rule, options)

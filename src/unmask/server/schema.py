@@ -146,7 +146,9 @@ class CommonFields(StrictModel):
         None, description="with stream: send the whole canvas after each step"
     )
     response_format: PlainFormat | SchemaFormat | None = Field(
-        None, description="JSON of any kind, or JSON that is valid under a JSON Schema"
+        None,
+        discriminator="type",
+        description="JSON of any kind, or JSON that is valid under a JSON Schema",
     )
     regex: Expression | None = Field(None, description="the answer matches this expression")
     choice: Choices | None = Field(None, description="the answer is one of these texts")

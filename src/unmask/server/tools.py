@@ -51,7 +51,8 @@ class ToolUse:
             parameters[str(place)] = _moved(
                 NOTHING if each.parameters is None else each.parameters, there
             )
-            call = {"name": {"const": each.name}, "arguments": {"$ref": there}}
+            arguments = {"type": "object", "$ref": there}
+            call = {"name": {"const": each.name}, "arguments": arguments}
             fixed = {"required": [*call], "additionalProperties": False}
             calls.append({"type": "object", "properties": call, **fixed})
         return f"schema:{json.dumps({'anyOf': calls, '$defs': parameters}, ensure_ascii=False)}"

@@ -47,7 +47,7 @@ class Answer:
             result.nfe,
             result.nfe_eos,
             ended,
-            not ended and not infill,
+            not (ended or infill or result.complete),
             seconds,
             result.kl_error,
             result.commit_step.tolist(),

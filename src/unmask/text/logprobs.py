@@ -36,21 +36,19 @@ class CommitLogprobs:
     def see(self, step: Step, row: int) -> None:
         """Read a step, which has its logits."""
         assert step.logits is not None, "the steps are made with keep_logits"
-        written = step.decision.chosen[row]
-        if step.decision.written is not None:
-            written = written | step.decision.written[row]
-        for column in written.nonzero()[:, 0].tolist():
-            position = int(step.start[row]) + column
-            here = (step.logits.rows == row) & (step.logits.positions == position)
-            cell = here.nonzero()[:, 0].tolist()
-            if cell:
-                token = int(step.view.token[row, column])
-                self.at[position] = self._of(
-                    step.logits.values[cell[0]], token, int(step.forward[row])
-                )
-        if step.source is not None:  # the canvas has grown
-            old = step.source[row].tolist()
-            self.at = {new: self.at[was] for new, was in enumerate(old) if was in self.at}
+        mine = (step.logits.rows == row).nonzero()[:, 0].tolist()
+        cell_at = {int(step.logits.positions[cell]): cell for cell in mine}
+        for position, token in _decided(step, row).items():
+            if position in cell_at:
+                logits, forward = step.logits.values[cell_at[position]], int(step.forward[row])
+                self.at[position] = self._of(logits, token, forward)
+        canvas = step.tokens[row].tolist()
+        old = range(len(canvas)) if step.source is None else step.source[row].tolist()
+        self.at = {  # without tokens that were taken back or written over
+            new: self.at[was]
+            for new, was in enumerate(old)
+            if was in self.at and self.at[was].token == canvas[new]
+        }
 
     def _of(self, logits: torch.Tensor, token: int, forward: int) -> TokenLogprob:
         logp = logits.to(working_dtype(logits)).log_softmax(-1)
@@ -59,10 +57,22 @@ class CommitLogprobs:
         return TokenLogprob(token, float(logp[token]), forward, tuple(pairs))
 
     def of(self, request: Request, mask_id: int, count: int) -> list[TokenLogprob | None]:
-        """Those of the first `count` tokens of an answer, or of all masks that were filled."""
-        masks = (request.canvas == mask_id).nonzero()[:, 0].tolist()
-        places = masks if request.length is None else range(masks[0], masks[0] + count)
+        """Those of the first `count` tokens of an answer, or of all tokens of a filled canvas."""
+        first = 0 if request.length is None else request.canvas.tolist().index(mask_id)
+        places = range(first, len(request.canvas) if request.length is None else first + count)
         return [self.at.get(place) for place in places]
+
+
+def _decided(step: Step, row: int) -> dict[int, int]:
+    """The tokens that the decision of a step writes, by position of the canvas."""
+    decision, start, tokens = step.decision, int(step.start[row]), step.view.token[row]
+    columns = decision.chosen[row].nonzero()[:, 0].tolist()
+    written = {start + column: int(tokens[column]) for column in columns}
+    if decision.written is not None:
+        edited = tokens if decision.tokens is None else decision.tokens[row]
+        columns = decision.written[row].nonzero()[:, 0].tolist()
+        written |= {start + column: int(edited[column]) for column in columns}
+    return written
 
 
 class RunLogprobs:
@@ -78,7 +88,7 @@ class RunLogprobs:
             self._rows.setdefault(key, CommitLogprobs(self.top or 0)).see(step, row)
 
     def record(self, key: int, request: Request, answer: Answer) -> dict[str, Any]:
-        """What a finished row adds to its JSON: the prompt, and a number for each token written."""
+        """What a finished row adds to its JSON: the prompt, and a number for each of its ids."""
         if not self.wanted:
             return {}
         prompt = request.canvas.tolist()
