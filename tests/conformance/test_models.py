@@ -144,6 +144,8 @@ def test_steps_that_do_not_divide_a_block_are_not_offered(tmp_path):
         outcome = with_params(tmp_path, name, **steps)
         assert outcome.status == "not offered"
         assert "an uneven share of a block" in outcome.reason
+    outcome = with_params(tmp_path, "sdar-tiny", remasking_strategy="entropy_bounded")
+    assert outcome.status == "not offered"
 
 
 def test_llada2s_minimal_topk_limits_the_steps(tmp_path):

@@ -102,8 +102,8 @@ def _checkpoints_as_text(checkpoints: list[dict[str, Any]]) -> Iterator[str]:
                 yield f"{name}{gap}{columns.format(size, *sizes, *names)}".rstrip()
     yield ""
     for note in dict.fromkeys(each["note"] for each in checkpoints if each["note"]):
-        names = ", ".join(each["hub_id"] for each in checkpoints if each["note"] == note)
-        yield textwrap.fill(f"{note}: {names}", 78, subsequent_indent="  ", break_on_hyphens=False)
+        noted = ", ".join(each["hub_id"] for each in checkpoints if each["note"] == note)
+        yield textwrap.fill(f"{note}: {noted}", 78, subsequent_indent="  ", break_on_hyphens=False)
 
 
 def _families() -> Iterator[dict[str, Any]]:

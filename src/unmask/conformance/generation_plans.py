@@ -113,12 +113,15 @@ def _sdar_plan(p: dict[str, Any]) -> GenerationPlan:
     if p["top_k"] != 1:
         raise KnownDifference("depends on the order in which upstream draws random numbers")
     count = _share(p["block_length"], p["denoising_steps"])
-    rule = {
+    rules = {
         "sequential": f"ar(2, k={count})",  # no probability reaches 2: the leftmost k are taken
         "low_confidence_static": f"top({count})",
         "low_confidence_dynamic": f"threshold({p.get('confidence_threshold', 0.85)}) "
         f"| floor({count})",
-    }[p["remasking_strategy"]]
+    }
+    if p["remasking_strategy"] not in rules:
+        raise NotOffered(f"SDAR's strategy {p['remasking_strategy']} is not offered")
+    rule = rules[p["remasking_strategy"]]
     plan = GenerationPlan(f"confidence | {rule}", p["gen_length"], cache="block")
     greedy = Sampling(0.0, top_k=1, tempered=True)  # every token then has the probability 1
     return replace(plan, sampling=greedy, attention_block=p["block_length"])
