@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -316,3 +317,11 @@ def test_forwards_of_llada_with_nothing_to_write_do_not_count(spoiled):
         inputs[8:8] = [inputs[8]] * 2
 
     assert not spoiled("llada-tiny", "golden_generate.json", edited(idle))
+
+
+def test_fast_dllm_fills_what_is_behind_eos_until_all_before_it_is_filled():
+    loaded = SimpleNamespace(family=SimpleNamespace(name="fast-dllm-v2"))
+    params = {"max_new_tokens": 64, "block_size": 32, "small_block_size": 8, "threshold": 0.3}
+    case = {"case": "new", "source": "x", "prompt_ids": [[5]], "params": params, "stop_token": 7}
+    plan = plan_of_generation(loaded, case)
+    assert (plan.eos, plan.early, plan.stop_id) == ("block", True, 7)
