@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -144,6 +145,8 @@ def test_steps_that_do_not_divide_a_block_are_not_offered(tmp_path):
         outcome = with_params(tmp_path, name, **steps)
         assert outcome.status == "not offered"
         assert "an uneven share of a block" in outcome.reason
+    outcome = with_params(tmp_path, "sdar-tiny", remasking_strategy="entropy_bounded")
+    assert outcome.status == "not offered"
 
 
 def test_llada2s_minimal_topk_limits_the_steps(tmp_path):
@@ -317,3 +320,11 @@ def test_forwards_of_llada_with_nothing_to_write_do_not_count(spoiled):
         inputs[8:8] = [inputs[8]] * 2
 
     assert not spoiled("llada-tiny", "golden_generate.json", edited(idle))
+
+
+def test_fast_dllm_fills_what_is_behind_eos_until_all_before_it_is_filled():
+    loaded = SimpleNamespace(family=SimpleNamespace(name="fast-dllm-v2"))
+    params = {"max_new_tokens": 64, "block_size": 32, "small_block_size": 8, "threshold": 0.3}
+    case = {"case": "new", "source": "x", "prompt_ids": [[5]], "params": params, "stop_token": 7}
+    plan = plan_of_generation(loaded, case)
+    assert (plan.eos, plan.early, plan.stop_id) == ("block", True, 7)

@@ -89,11 +89,11 @@ def _checkpoints_as_text(checkpoints: list[dict[str, Any]]) -> Iterator[str]:
     columns = "  {:>6}  {:>6}  {:>6}  {:>6}  {:<10}  {:<15}"
     heading = columns.format("size", "bf16", "int8", "int4", "licence", "family")
     narrow = shutil.get_terminal_size((120, 24)).columns < width + len(heading)
-    gap = "\n" if narrow else ""  # a narrow window has the numbers below the name
+    width, gap = (0, "\n") if narrow else (width, "")  # there the numbers are below the name
     for laptop in (True, False):
         yield ""
         yield "for a laptop with 8 GB:" if laptop else "for a larger machine:"
-        yield f"{'hub id':<{width}}".rstrip(" " if narrow else "") + gap + heading.rstrip()
+        yield f"{'hub id':<{width}}{gap}{heading}".rstrip()
         for each in checkpoints:
             if each["laptop"] == laptop:
                 sizes = [
@@ -101,12 +101,12 @@ def _checkpoints_as_text(checkpoints: list[dict[str, Any]]) -> Iterator[str]:
                     for number in each["memory"].values()
                 ]
                 size, names = f"{each['parameters'] / 1e9:.3g}B", (each["licence"], each["family"])
-                name = each["hub_id"] if narrow else f"{each['hub_id']:<{width}}"
-                yield f"{name}{gap}{columns.format(size, *sizes, *names)}".rstrip()
+                row = columns.format(size, *sizes, *names)
+                yield f"{each['hub_id']:<{width}}{gap}{row}".rstrip()
     yield ""
     for note in dict.fromkeys(each["note"] for each in checkpoints if each["note"]):
-        names = ", ".join(each["hub_id"] for each in checkpoints if each["note"] == note)
-        yield textwrap.fill(f"{note}: {names}", 78, subsequent_indent="  ", break_on_hyphens=False)
+        noted = ", ".join(each["hub_id"] for each in checkpoints if each["note"] == note)
+        yield textwrap.fill(f"{note}: {noted}", 78, subsequent_indent="  ", break_on_hyphens=False)
 
 
 def _families() -> Iterator[dict[str, Any]]:

@@ -214,6 +214,7 @@ def _fast_dllm_v2_plan(p: CaseConfig, case: dict[str, Any]) -> GenerationPlan:
     block, inner = p["block_size"], p["small_block_size"]
     length = block * (p["max_new_tokens"] // block) - len(case["prompt_ids"][0]) % block + 1
     plan = GenerationPlan(f"confidence | threshold({p['threshold']})", length, cache="block")
-    plan = replace(plan, block=inner if inner < block else None, eos="stop", early=True)
+    # `stop` would not fill what is behind EOS; upstream does, until nothing before it is masked.
+    plan = replace(plan, block=inner if inner < block else None, eos="block", early=True)
     stop_id = case.get("stop_token", p.get("stop_token"))
     return replace(plan, attention_block=block, stop_id=stop_id)
