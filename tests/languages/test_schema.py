@@ -143,7 +143,7 @@ def test_any_json_is_json():
         ({"type": "string", "pattern": "a(?=b)"}, "inside a pattern"),
         ({"type": "string", "pattern": "a", "maxLength": 3}, "one of pattern, format"),
         ({"type": "integer", "minimum": 3, "maximum": 2}, "no value is valid"),
-        ({"type": "number", "maximum": 2}, "minimum is >= 0"),
+        ({"type": "number", "maximum": 2}, "need a minimum >= 0"),
         ([], "is a JSON object"),
     ],
 )
@@ -177,7 +177,7 @@ def test_an_automaton_is_kept_on_disk_and_a_broken_file_is_built_again(tmp_path)
     file.write_bytes(b"broken")
     assert build("regex:(ab)+", words, tmp_path) == first
     assert build("regex:(ab)+", [*words, b"b"], tmp_path) != first
-    with pytest.raises(RequestError, match="no regular expression"):
+    with pytest.raises(RequestError, match="cannot be used as a regular expression"):
         build("regex:(a", words)
 
 

@@ -79,7 +79,7 @@ def refused(response, status=400):
         ({"logprobs": True, "top_logprobs": 21}, "top_logprobs", "less than or equal to 20"),
         ({"step_map": True, "stop": "."}, "step_map", "leave out stop"),
         ({"regex": "a", "choice": ["b"]}, "choice", "give one of regex and choice"),
-        ({"regex": "(a"}, None, "no regular expression"),
+        ({"regex": "(a"}, None, "cannot be used as a regular expression"),
         ({"choice": []}, "choice", "at least 1 item"),
         ({"choice": ["Ünique"]}, None, "holds no answer that this model can write"),
         ({"guided_json": {"not": {}}}, None, "not is not supported"),
