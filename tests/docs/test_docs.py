@@ -100,14 +100,19 @@ def test_a_broken_plug_in_is_named_in_one_line(tmp_path):
     assert done.stderr.count("\n") == 1
 
 
+def words(text):
+    """A help text without its layout, which Python 3.13 changed: `-o FILE, --output FILE`."""
+    return " ".join(re.sub(r"(-\w) [A-Z]+, --", r"\1, --", text).split())
+
+
 def test_the_command_line_page_is_what_help_says(monkeypatch):
     monkeypatch.setenv("COLUMNS", "96")
-    page = (ROOT / "docs" / "cli.md").read_text()
+    page = words((ROOT / "docs" / "cli.md").read_text())
     top = parser()
-    assert top.format_help().strip() in page
+    assert words(top.format_help()) in page
     commands = next(action for action in top._actions if action.dest == "command").choices
     for name in COMMANDS:
-        assert commands[name].format_help().strip() in page
+        assert words(commands[name].format_help()) in page
 
 
 def test_the_rules_page_lists_every_part():
