@@ -138,8 +138,8 @@ def run(arguments: argparse.Namespace) -> int:
         options=read_options(arguments),
         device=arguments.device,
         context=arguments.context,
+        control_tokens=arguments.control_tokens,
     )
-    session.control_tokens = arguments.control_tokens
     form = session.format(arguments.chat, arguments.system, arguments.infill)
     if text is None:
         _many(session, form, arguments)

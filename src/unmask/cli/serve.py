@@ -227,8 +227,8 @@ def served_model(arguments: argparse.Namespace) -> ServedModel:
         options=read_options(arguments),
         device=arguments.device,
         context=arguments.context,
+        control_tokens=arguments.control_tokens,
     )
-    session.control_tokens = arguments.control_tokens
     limits = RequestLimits(
         length=arguments.max_length,
         prompt=_max_prompt(arguments.max_prompt, session.context),

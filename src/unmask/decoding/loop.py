@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
+from numbers import Integral
 from typing import NamedTuple
 
 import torch
@@ -123,8 +124,8 @@ def decode_steps(
     Requests are numbered in their order, and a step names its rows by these `keys`. The other
     arguments are those of `Batch`.
     """
-    if batch_size < 1:
-        raise RequestError(f"batch_size must be >= 1, got {batch_size}")
+    if not isinstance(batch_size, Integral) or batch_size < 1:
+        raise RequestError(f"batch_size must be a whole number >= 1, got {batch_size!r}")
     batch, waiting = Batch(model, keep_logits, reducer), iter(requests)
     while True:
         for request in islice(waiting, batch_size - len(batch)):
