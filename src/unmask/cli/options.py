@@ -10,10 +10,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from unmask.decoding.options import OPTIONS, DecodingOptions, Option
+from unmask.decoding.options import LOADING, OPTIONS, DecodingOptions, Option
 from unmask.errors import RequestError
 
-MODEL = ("dtype", "quantize", "mask_id", "cache", "guidance")
+MODEL = (*LOADING, "cache", "guidance")
 DECODING = tuple(name for name in OPTIONS if name not in MODEL)
 MOST_SHOWN = 8  # words that the usage line lists
 PRESET = {
