@@ -211,6 +211,33 @@ def test_a_model_in_memory_refuses_what_belongs_to_loading(option):
         Session(unmask.load(), **option)
 
 
+def test_a_rule_is_parsed_and_resolved_once_for_all_prompts(monkeypatch):
+    from unmask.rules import rule
+
+    texts, parse = [], rule.parse
+    monkeypatch.setattr(rule, "parse", lambda text: texts.append(text) or parse(text))
+    session = Session(rule="confidence | top(2)", length=8)
+    session.generate([PENS, CUPS])
+    assert texts == ["confidence | top(2)"]
+    session.generate([PENS, CUPS], rule="margin | top(4)")
+    assert texts == ["confidence | top(2)", "margin | top(4)"]
+
+
+def test_a_part_that_is_registered_again_is_used_at_once():
+    def register(count):
+        def mine(view, scores):
+            order = unmask.best_first(scores.key, view.masked)
+            return unmask.first_in(order, torch.tensor([count]), view.masked)
+
+        unmask.selection(mine)
+
+    register(2)
+    session = Session(rule="confidence | mine", length=8)
+    assert session.generate(PENS).nfe == 4
+    register(4)
+    assert session.generate(PENS).nfe == 2
+
+
 def test_a_session_says_what_it_is():
     assert repr(Session(rule="swd", length=8, device="cpu")) == (
         "Session('embedded', device='cpu', rule='swd', length=8)"

@@ -178,6 +178,12 @@ def _row(part: Any) -> Kind | None:
     return next((row for row in rows if row.target is part or row.target is type(part)), None)
 
 
+def is_current(part: Any) -> bool:
+    """Whether the table still makes this part; a notebook may register its name again."""
+    row = _row(part)
+    return row is not None and TABLE.get(row.name) is row
+
+
 def check_made(part: Any, stage: str) -> None:
     """Raise if a function, or an object whose class is not registered, has a wrong ability."""
     if inspect.isfunction(part):

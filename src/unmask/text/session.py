@@ -33,6 +33,7 @@ from unmask.models.source import ModelSource
 from unmask.models.tokenizer import Message
 from unmask.models.wrappers.guided import Guided, check_scale
 from unmask.rules.fingerprint import sources_of
+from unmask.rules.registry import is_current
 from unmask.rules.spelling import for_key
 from unmask.text.answers import Answer, decode_requests
 from unmask.text.doubts import doubts, too_long
@@ -77,6 +78,7 @@ class Session:
         self.options = (options or DecodingOptions()).changed(changes)
         self.control_tokens = control_tokens
         self.checkpoint: Description | None = None
+        self._own: dict[tuple[DecodingOptions, bool], Resolved] = {}  # the session's own options
         if model is None or isinstance(model, str | os.PathLike):
             if tokenizer is not None:
                 raise RequestError("a checkpoint has its own tokenizer; leave the tokenizer out")
@@ -99,7 +101,10 @@ class Session:
         self.name, self.device = str(Path(source)), usable_device(device)
         known = describe(find_folder(source), self.options.mask_id, family=self.options.family)
         free = replace(self.options, language=None)
-        self.spec = resolve(sized(free, known), known.spec).spec
+        resolved = resolve(sized(free, known), known.spec)
+        self.spec = resolved.spec
+        if self.options.language is None:
+            self._own[self.options, False] = resolved
         self.checkpoint = self._described = replace(known, spec=self.spec)
         self.tokenizer = known.tokenizer
 
@@ -197,8 +202,9 @@ class Session:
         self, prompts: list[Prompt], batch_size: int, trace: bool, changes: Mapping[str, Any]
     ) -> list[Answer]:
         options = self.changed(changes)
+        resolved = self.resolve(options, any(prompt.infill for prompt in prompts))
         requests = [
-            self.request(replace(prompt, seed=(options.seed or 0) + number), options)
+            self.request(replace(prompt, seed=(options.seed or 0) + number), options, resolved)
             for number, prompt in enumerate(prompts)
         ]
         order = longest_first([len(request.canvas) for request in requests])
@@ -247,20 +253,37 @@ class Session:
     ) -> Resolved:
         """Settings and length for this model; `defaults` are those of a task's preset."""
         options = options or self.options
-        if defaults is None:
-            options, defaults = sized(options, self._described), USUAL
+        known = self._own.get((options, infill)) if defaults is None else None
+        if known is not None and all(map(is_current, known.settings.rule.parts)):
+            return known
+        sizes = (
+            (sized(options, self._described), USUAL) if defaults is None else (options, defaults)
+        )
         language = None if options.language is None else self.language(options.language)
-        return resolve(options, self.spec, defaults, infill=infill, loaded=True, language=language)
+        resolved = resolve(
+            sizes[0], self.spec, sizes[1], infill=infill, loaded=True, language=language
+        )
+        if options is self.options and defaults is None:
+            self._own[options, infill] = resolved
+        return resolved
 
     @property
     def recommended(self) -> Recommendation | None:
         """The rule that the model's makers or measurements recommend; None if one was asked for."""
         return self.resolve().recommended
 
-    def request(self, prompt: Prompt, options: DecodingOptions | None = None) -> Request:
-        """The canvas of a prompt, checked; warns of what the model was not made for."""
+    def request(
+        self,
+        prompt: Prompt,
+        options: DecodingOptions | None = None,
+        resolved: Resolved | None = None,
+    ) -> Request:
+        """The canvas of a prompt, checked; warns of what the model was not made for.
+
+        `resolved` is what `resolve` made of the options, where several prompts share them.
+        """
         rendered = prompt.render(self.tokenizer, (options or self.options).template_words)
-        resolved = self.resolve(options, prompt.infill)
+        resolved = resolved or self.resolve(options, prompt.infill)
         request = rendered.request(self.tokenizer, self.spec, resolved)
         if long := too_long(request, self.context, self.spec):
             advice = f"shorten the prompt or the answer, or set context to {request.positions}"
