@@ -15,7 +15,6 @@ from unmask.models.denoiser import ModelSpec
 from unmask.models.quoting import Quotes, check_whole
 from unmask.models.tokenizer import Message, Tokenizer
 
-TEXTS = "a text or a list of texts"
 MESSAGES = "a list of messages, each with a role and a content"
 _PLACEHOLDER = re.compile(r"\[MASK(?:\*(\d+))?\]")
 
@@ -154,6 +153,11 @@ def several(given: Any, what: str) -> list[Any]:
     return list(given)
 
 
+def texts_of(given: Any) -> list[Any]:
+    """One text or several, as a list."""
+    return [given] if isinstance(given, str) else several(given, "a text or a list of texts")
+
+
 def encode_masks(
     tokenizer: Tokenizer, text: str, mask_id: int, quotes: Quotes | None = None
 ) -> list[int]:
@@ -180,8 +184,9 @@ def _plain_message(message: Message) -> Message:
     if content is None and fields.get("tool_calls"):
         content = ""
     elif isinstance(content, list | tuple):
-        parts = [part.get("text") if isinstance(part, Mapping) else None for part in content]
-        content = "".join(parts) if all(isinstance(part, str) for part in parts) else None
+        parts = [part.get("text") for part in content if isinstance(part, Mapping)]
+        texts = [part for part in parts if isinstance(part, str)]
+        content = "".join(texts) if len(texts) == len(content) else None
     if not isinstance(fields.get("role"), str) or not isinstance(content, str):
         raise RequestError(f"a message needs the texts 'role' and 'content', got {shown(message)}")
     return {**fields, "content": content}

@@ -8,7 +8,7 @@ import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, BinaryIO, overload
 
@@ -18,7 +18,7 @@ from unmask import embedded
 from unmask.decoding.loop import longest_first
 from unmask.decoding.options import LOADING, DecodingOptions, Option
 from unmask.decoding.request import Request
-from unmask.decoding.resolve import USUAL, Resolved, resolve
+from unmask.decoding.resolve import Resolved, resolve
 from unmask.decoding.results import Step
 from unmask.errors import RequestError, shown
 from unmask.kernels import backend
@@ -39,7 +39,7 @@ from unmask.text.answers import Answer, decode_requests
 from unmask.text.doubts import doubts, too_long
 from unmask.text.in_memory import in_memory
 from unmask.text.lengths import sized
-from unmask.text.prompts import MESSAGES, TEXTS, Prompt, PromptFormat, RenderedPrompt, several
+from unmask.text.prompts import MESSAGES, Prompt, PromptFormat, RenderedPrompt, several, texts_of
 from unmask.text.stream import Snapshot, snapshots
 from unmask.trace.recording.files import KeptBytes, Traces
 from unmask.trace.recording.tracer import Tracer
@@ -142,7 +142,7 @@ class Session:
                 Prompt i uses the seed `seed + i`.
         """
         one, form = isinstance(prompts, str), self.format(chat, system)
-        asked = [form.of_text(text) for text in ([prompts] if one else several(prompts, TEXTS))]
+        asked = [form.of_text(text) for text in texts_of(prompts)]
         answers = self._answers(asked, batch_size, one if trace is None else trace, changes)
         return answers[0] if one else answers
 
@@ -177,7 +177,7 @@ class Session:
         if changes.get("length") is not None:
             raise RequestError("infill writes where the masks are, so it takes no length")
         one, form = isinstance(texts, str), self.format(chat=False, infill=True)
-        asked = [form.of_text(text) for text in ([texts] if one else several(texts, TEXTS))]
+        asked = [form.of_text(text) for text in texts_of(texts)]
         answers = self._answers(asked, batch_size, one if trace is None else trace, changes)
         return answers[0] if one else answers
 
@@ -256,14 +256,12 @@ class Session:
         known = self._own.get((options, infill)) if defaults is None else None
         if known is not None and all(map(is_current, known.settings.rule.parts)):
             return known
-        sizes = (
-            (sized(options, self._described), USUAL) if defaults is None else (options, defaults)
-        )
         language = None if options.language is None else self.language(options.language)
-        resolved = resolve(
-            sizes[0], self.spec, sizes[1], infill=infill, loaded=True, language=language
-        )
-        if options is self.options and defaults is None:
+        complete = partial(resolve, infill=infill, loaded=True, language=language)
+        if defaults is not None:
+            return complete(options, self.spec, defaults)
+        resolved = complete(sized(options, self._described), self.spec)
+        if options is self.options:
             self._own[options, infill] = resolved
         return resolved
 
