@@ -37,7 +37,8 @@ if TYPE_CHECKING:
     from unmask.rules.select import best_first, first_in
     from unmask.rules.view import Needs, Scores, View
     from unmask.text.answers import Answer
-    from unmask.text.session import Session, Snapshot
+    from unmask.text.session import Session
+    from unmask.text.stream import Snapshot
 
 __version__ = "0.2.0"
 
@@ -112,7 +113,8 @@ _HOMES = {
     "rules.select": ("best_first", "first_in"),
     "rules.view": ("Needs", "Scores", "View"),
     "text.answers": ("Answer",),
-    "text.session": ("Session", "Snapshot"),
+    "text.session": ("Session",),
+    "text.stream": ("Snapshot",),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 

@@ -33,9 +33,11 @@ class LabError(UnmaskError):
 class UnknownName(RuleError):  # noqa: N818  (reads as the sentence it prints)
     """A name that is not in its table; suggests the nearest name."""
 
-    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+    def __init__(
+        self, kind: str, name: str, known: Iterable[str], meant: str | None = None
+    ) -> None:
         names = list(known)
-        hint = did_you_mean(name, names) or ";"
+        hint = did_you_mean(meant or name, names) or ";"
         super().__init__(f"unknown {kind} {shown(name)}{hint} known: {', '.join(names)}")
 
 

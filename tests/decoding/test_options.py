@@ -7,10 +7,19 @@ from dataclasses import replace
 import pytest
 
 from unmask.cli import parser
-from unmask.decoding.options import CACHES, DTYPES, EOS_POLICIES, OPTIONS, SAMPLING, DecodingOptions
+from unmask.decoding.options import (
+    CACHES,
+    DTYPES,
+    EOS_POLICIES,
+    LOADING,
+    OPTIONS,
+    SAMPLING,
+    DecodingOptions,
+)
 from unmask.decoding.request import Settings
 from unmask.decoding.resolve import resolve
 from unmask.errors import RequestError, UnknownName
+from unmask.integrations import BLOCK_OPTIONS, GENERATE_OPTIONS
 from unmask.lab.sweep.grid import KEYS
 from unmask.models.caches import POLICIES
 from unmask.models.denoiser import ModelSpec
@@ -76,6 +85,25 @@ def test_lm_eval_reads_every_option_but_the_sampling_of_its_tasks():
     for name in set(OPTIONS) - set(SAMPLING):
         text, value = EXAMPLES[name]
         assert getattr(lm_eval.ModelArguments.of({name: text}).decoding, name) == value
+
+
+# What a host cannot be asked for, because it is the model's, the server's or the host's own.
+SERVED_MODEL = {"cache", "guidance", *LOADING}
+OTHER_FIELDS = {"template_args", "language"}  # chat_template_kwargs; regex, choice, ...
+BLOCK_HOST = {"length", "longest", "block", "sub_block", "cache", "guidance", *LOADING}
+
+
+@pytest.mark.long
+def test_a_request_sets_every_option_but_those_of_the_served_model():
+    schema = pytest.importorskip("unmask.server.schema")
+    assert set(schema.REQUEST_OPTIONS) == set(OPTIONS) - SERVED_MODEL - OTHER_FIELDS
+
+
+def test_hosts_leave_us_every_option_that_is_not_their_own():
+    texts = {"template_args", "language"}  # these need our tokenizer
+    assert set(BLOCK_OPTIONS) == set(OPTIONS) - BLOCK_HOST - texts
+    own = {*SAMPLING, *LOADING, "cache"} - {"tempered", "mask_id"}
+    assert set(GENERATE_OPTIONS) == set(OPTIONS) - own - texts
 
 
 @pytest.mark.parametrize("name", OPTIONS)

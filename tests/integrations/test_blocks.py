@@ -54,6 +54,16 @@ class Host:
         return [i for i, block in enumerate(self.now) if MASK in block]
 
 
+def test_a_host_may_keep_a_short_history():
+    rule, block = "confidence | swd(5) | eb(0.1)", blocks_of(1, 3)[0]
+    model = random_lookup(3, length=WIDTH)
+    host = Host([block], model, rule=rule, history=2)
+    while host.unfilled:
+        host.round([0])
+    assert host.now == [infill(model, block, rule, history=2).canvas.tolist()]
+    assert host.blocks.options.settings.history == 2
+
+
 @pytest.mark.parametrize("rule", hosted_texts())
 def test_blocks_in_any_company_and_order_are_decided_as_if_alone(rule):
     model, blocks, draw = random_lookup(7, length=WIDTH), blocks_of(4, 7), random.Random(7)

@@ -167,6 +167,16 @@ def test_a_wrong_call_is_one_line():
         unmask.compare(RULES, "word")
     with pytest.raises(unmask.UnmaskError, match="unknown option 'lenght'"):
         unmask.compare(RULES, "words", lenght=3)
+    with pytest.raises(LabError, match="leave out rule"):
+        unmask.compare(RULES, "words", rule="swd")
+    for wrong in (0, -1, "4"):
+        with pytest.raises(unmask.UnmaskError, match="limit must be a whole number >= 1"):
+            unmask.compare(RULES, "words", limit=wrong)
+
+
+def test_a_rule_may_be_one_text_or_an_object():
+    rows = unmask.compare(RULES[0], "copy", limit=2).rows()
+    assert unmask.compare([unmask.Rule.parse(RULES[0])], "copy", limit=2).rows() == rows
 
 
 def test_rules_of_different_settings_are_refused_with_the_reason():

@@ -11,6 +11,7 @@ from tests.helpers import random_lookup
 from unmask import Needs, Rule, RuleError, decode, modulator, score, selection
 from unmask.rules.part import Abilities
 from unmask.rules.registry import abilities_of, describe, kinds, register
+from unmask.rules.scores import confidence
 from unmask.rules.view import EVERYTHING
 
 
@@ -66,6 +67,27 @@ def test_a_class_without_needs_has_those_of_its_row():
 def test_a_wrong_ability_is_refused_when_the_part_is_registered(members, message):
     with pytest.raises(RuleError, match=message):
         register("select", "own")(part_with(**members))
+
+
+def test_a_wrong_ability_is_refused_in_a_part_without_a_name_too():
+    class Plain:
+        wiats = True
+
+        def __call__(self, view, scores):
+            return view.masked
+
+    def function(view, scores):
+        return view.masked
+
+    for part in (Plain(), part_with(wiats=True)()):
+        with pytest.raises(RuleError, match="'wiats' is not an ability of a part"):
+            Rule(confidence, part)
+    with pytest.raises(RuleError, match="ready is for a modulator, not for a selection"):
+        Rule(confidence, part_with(ready=_everything)())
+    selection(function)
+    function.wiats = True
+    with pytest.raises(RuleError, match="did you mean 'waits'"):
+        Rule.parse("confidence | function")
 
 
 def test_an_ability_of_another_stage_is_refused():

@@ -135,12 +135,113 @@ def test_the_block_of_a_block_causal_model_is_chosen_when_it_is_loaded(tmp_path)
         (lambda: Session().generate(PENS, dtype="float16"), "fixed when a session is made"),
         (lambda: Session().infill("[MASK] pens", length=3), "takes no length"),
         (lambda: Session().generate(PENS, rule="confidnce | top(1)"), "did you mean 'confidence'"),
+        (lambda: Session().generate(PENS, max_tokens=3), "'max_tokens'; did you mean 'length'"),
+        (lambda: Session(""), "'' is not a folder"),
+        (lambda: Session(options={"length": 8}), "options must be a DecodingOptions"),
+        (lambda: Session(context=0), "context must be a whole number >= 1, got 0"),
     ],
 )
 def test_a_wrong_call_is_one_line(make, message):
     with pytest.raises((RequestError, UnknownName, unmask.UnmaskError), match=message) as error:
         make()
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("wrong", [None, 5, b"text", {"prompt": "text"}, [1], [None], [["text"]]])
+def test_only_texts_are_prompts(session, wrong):
+    for answer in (session.generate, session.infill, session.stream):
+        with pytest.raises(RequestError, match=r"got|empty"):
+            answer(wrong)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [None, "text", ["text"], {"role": "user", "content": "text"}, [{"content": "text"}],
+     [{"role": "user"}], [{"role": "user", "content": 5}], [{"role": "user", "content": [5]}]],
+)  # fmt: skip
+def test_a_chat_is_a_list_of_messages_with_a_role_and_a_text(session, wrong):
+    for answer in (session.chat, session.stream):
+        if not (wrong == "text" and answer == session.stream):  # which is a prompt
+            with pytest.raises(RequestError, match="role"):
+                answer(wrong)
+
+
+def test_nothing_gives_nothing_and_one_shot_iterables_are_read_once(session):
+    assert session.generate([]) == session.chat(()) == session.infill(iter(())) == []
+    messages = [{"role": "user", "content": CUPS}]
+    texts = [answer.text for answer in session.chat(messages for _ in range(2))]
+    assert texts == [session.generate(CUPS).text, session.generate(CUPS, seed=1).text]
+
+
+def test_parts_of_text_in_a_message_are_joined(session):
+    parts = [{"type": "text", "text": CUPS[:9]}, {"type": "text", "text": CUPS[9:]}]
+    joined = session.chat([{"role": "user", "content": parts}])
+    assert joined.ids == session.chat([{"role": "user", "content": CUPS}]).ids
+
+
+def test_a_stream_refuses_wrong_arguments_when_it_is_made(session):
+    with pytest.raises(UnknownName, match="'lenght'"):
+        session.stream(PENS, lenght=3)
+
+
+@pytest.mark.parametrize("size", [0, -1, 2.5, "3", None])
+def test_a_batch_size_is_a_whole_number(session, size):
+    with pytest.raises(RequestError, match="batch_size must be a whole number >= 1"):
+        session.generate([PENS], batch_size=size)
+
+
+def test_numbers_of_numpy_are_numbers(session):
+    import numpy as np
+
+    answer = session.generate(CUPS, length=np.int64(8), temperature=np.float32(0), seed=np.int8(1))
+    assert answer.ids == session.generate(CUPS, length=8, seed=1).ids
+
+
+def test_a_loaded_checkpoint_has_the_length_and_the_context_of_its_folder():
+    own, loaded = Session(), Session(unmask.load())
+    assert loaded.context == own.context
+    assert loaded.resolve().length == own.resolve().length == 48
+
+
+@pytest.mark.parametrize(
+    "option", [{"dtype": "float16"}, {"family": "sdar"}, {"device": "cpu"}, {"mask_id": 3}]
+)
+def test_a_model_in_memory_refuses_what_belongs_to_loading(option):
+    with pytest.raises(RequestError, match=r"in memory is|as it was loaded"):
+        Session(unmask.load(), **option)
+
+
+def test_a_rule_is_parsed_and_resolved_once_for_all_prompts(monkeypatch):
+    from unmask.rules import rule
+
+    texts, parse = [], rule.parse
+    monkeypatch.setattr(rule, "parse", lambda text: texts.append(text) or parse(text))
+    session = Session(rule="confidence | top(2)", length=8)
+    session.generate([PENS, CUPS])
+    assert texts == ["confidence | top(2)"]
+    session.generate([PENS, CUPS], rule="margin | top(4)")
+    assert texts == ["confidence | top(2)", "margin | top(4)"]
+
+
+def test_a_part_that_is_registered_again_is_used_at_once():
+    def register(count):
+        def mine(view, scores):
+            order = unmask.best_first(scores.key, view.masked)
+            return unmask.first_in(order, torch.tensor([count]), view.masked)
+
+        unmask.selection(mine)
+
+    register(2)
+    session = Session(rule="confidence | mine", length=8)
+    assert session.generate(PENS).nfe == 4
+    register(4)
+    assert session.generate(PENS).nfe == 2
+
+
+def test_a_session_says_what_it_is():
+    assert repr(Session(rule="swd", length=8, device="cpu")) == (
+        "Session('embedded', device='cpu', rule='swd', length=8)"
+    )
 
 
 def test_options_are_checked_before_the_weights_are_read(tmp_path):

@@ -8,12 +8,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from unmask.decoding.options import OPTIONS, DecodingOptions, Option
+from unmask.decoding.options import LOADING, OPTIONS, DecodingOptions, Option
 from unmask.errors import RequestError
 
-MODEL = ("dtype", "quantize", "mask_id", "cache", "guidance")
+if TYPE_CHECKING:
+    from unmask.text.session import Session
+
+MODEL = (*LOADING, "cache", "guidance")
 DECODING = tuple(name for name in OPTIONS if name not in MODEL)
 MOST_SHOWN = 8  # words that the usage line lists
 PRESET = {
@@ -99,6 +102,19 @@ def given_options(arguments: argparse.Namespace) -> dict[str, Any]:
 def read_options(arguments: argparse.Namespace) -> DecodingOptions:
     """The options of one call."""
     return DecodingOptions.read(given_options(arguments))
+
+
+def session_of(arguments: argparse.Namespace) -> Session:
+    """The session of one call."""
+    from unmask.text.session import Session
+
+    return Session(
+        arguments.model,
+        options=read_options(arguments),
+        device=arguments.device,
+        context=arguments.context,
+        control_tokens=arguments.control_tokens,
+    )
 
 
 def given_lists(arguments: argparse.Namespace) -> dict[str, list[Any]]:

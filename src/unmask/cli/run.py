@@ -18,8 +18,8 @@ from unmask.cli.options import (
     add_language,
     add_options,
     positive,
-    read_options,
     refuse,
+    session_of,
     shown_count,
 )
 from unmask.decoding.options import MOST, Option
@@ -130,16 +130,8 @@ def _add_output(group: argparse._ArgumentGroup) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Answer one prompt, or many."""
     _check(arguments)
-    from unmask.text.session import Session
-
     text = None if arguments.input is not None else _prompt(arguments.prompt)
-    session = Session(
-        arguments.model,
-        options=read_options(arguments),
-        device=arguments.device,
-        context=arguments.context,
-    )
-    session.control_tokens = arguments.control_tokens
+    session = session_of(arguments)
     form = session.format(arguments.chat, arguments.system, arguments.infill)
     if text is None:
         _many(session, form, arguments)

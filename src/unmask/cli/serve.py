@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from unmask.cli.options import examples, import_all, read_options, refuse
+from unmask.cli.options import examples, import_all, refuse, session_of
 from unmask.cli.run import add_control, add_decoding, add_model, say_rule
 from unmask.decoding.options import MOST
 from unmask.embedded import NAME
@@ -225,15 +225,8 @@ def served_model(arguments: argparse.Namespace) -> ServedModel:
     """The model with its public name, the defaults of a request and its limits."""
     from unmask.server.limits import RequestLimits
     from unmask.server.prepare import ServedModel
-    from unmask.text.session import Session
 
-    session = Session(
-        arguments.model,
-        options=read_options(arguments),
-        device=arguments.device,
-        context=arguments.context,
-    )
-    session.control_tokens = arguments.control_tokens
+    session = session_of(arguments)
     limits = RequestLimits(
         length=arguments.max_length,
         prompt=_max_prompt(arguments.max_prompt, session.context),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
+from numbers import Integral
 from typing import NamedTuple
 
 import torch
@@ -14,7 +15,7 @@ from unmask.decoding.options import MOST
 from unmask.decoding.request import Request, Settings
 from unmask.decoding.results import Step
 from unmask.decoding.rows import Reducer, Rows
-from unmask.errors import RequestError
+from unmask.errors import RequestError, shown
 from unmask.kernels.reduce import reduce
 from unmask.models.denoiser import Denoiser
 
@@ -124,8 +125,10 @@ def decode_steps(
     Requests are numbered in their order, and a step names its rows by these `keys`. The other
     arguments are those of `Batch`.
     """
-    if not isinstance(batch_size, int) or not 1 <= batch_size <= MOST:
-        raise RequestError(f"batch_size must be a whole number from 1 to {MOST}, got {batch_size!r}")
+    if not isinstance(batch_size, Integral) or not 1 <= batch_size <= MOST:
+        raise RequestError(
+            f"batch_size must be a whole number from 1 to {MOST}, got {shown(batch_size)}"
+        )
     batch, waiting = Batch(model, keep_logits, reducer), iter(requests)
     while True:
         for request in islice(waiting, batch_size - len(batch)):

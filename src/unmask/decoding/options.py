@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from math import isfinite
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from unmask.errors import RequestError, UnknownName, did_you_mean, shown
@@ -65,6 +66,7 @@ class Option:
         """The value, if the option takes it."""
         if self.kind == "arguments":
             return spelled_template_args(name, value)
+        value = _plain(value)
         if not self._takes(value):
             hint = did_you_mean(value[:100], self.words) if isinstance(value, str) else ""
             raise RequestError(f"{name} must be {self._limit(value)}, got {shown(value)}{hint}")
@@ -103,6 +105,13 @@ class Option:
         if self.kind == "whole" and not isinstance(value, int):
             return False
         return isfinite(value) and self.least <= value <= self.most
+
+
+def _plain(value: Any) -> Any:
+    """A number of another library, such as numpy's int64, as Python's own; else the value."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        return value
+    return int(value) if isinstance(value, Integral) else float(value)
 
 
 def _option(kind: Kind, help: str, default: str, value: Any = None, **more: Any) -> Any:
@@ -252,7 +261,7 @@ class DecodingOptions:
         names = list(OPTIONS if known is None else known)
         for name in given:
             if name not in names:
-                raise UnknownName(what, name, names)
+                raise UnknownName(what, name, names, OTHER_NAMES.get(name))
         return replace(self, **{name: value for name, value in given.items() if value is not None})
 
     def given(self) -> dict[str, Any]:
@@ -290,5 +299,14 @@ class DecodingOptions:
 
 
 OPTIONS: dict[str, Option] = {f.name: f.metadata["option"] for f in fields(DecodingOptions)}
+# What other programs call our options, for messages.
+OTHER_NAMES = {
+    **dict.fromkeys(("max_tokens", "max_new_tokens", "max_gen_toks", "gen_length"), "length"),
+    "block_length": "block",
+    "block_size": "block",
+    "cfg_scale": "guidance",
+    **dict.fromkeys(("remasking", "alg", "algorithm", "recipe"), "rule"),
+    "chat_template_kwargs": "template_args",
+}
 SAMPLING = ("temperature", "top_p", "top_k", "tempered")
 LOADING = ("dtype", "quantize", "mask_id", "family")  # what a model is loaded with

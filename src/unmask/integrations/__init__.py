@@ -3,10 +3,10 @@
 from unmask.decoding.options import OPTIONS, SAMPLING
 
 # The decoding options that a host leaves to us; this module does not import torch.
-BLOCK_OPTIONS = ("rule", "eos", "steps", *SAMPLING, "seed")  # sglang, vllm, diffusers
-# transformers' own, about loading, which it does, or in need of our tokenizer
+BLOCK_OPTIONS = ("rule", "eos", "steps", "history", *SAMPLING, "seed")  # sglang, vllm, diffusers
+# transformers' own, about loading, which it does, for our models, or in need of our tokenizer
 _GENERATE = (
-    "temperature", "top_p", "top_k", "cache", "guidance", "dtype", "quantize", "family",
-    "template_args", "language",
+    "temperature", "top_p", "top_k", "dtype", "quantize", "family", "cache", "template_args",
+    "language",
 )  # fmt: skip
 GENERATE_OPTIONS = tuple(name for name in OPTIONS if name not in _GENERATE)

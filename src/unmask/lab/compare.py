@@ -17,15 +17,17 @@ from unmask.lab.equal_cost import RuleCurve
 from unmask.lab.grading import Tools
 from unmask.lab.report.panels import TrialSetting
 from unmask.lab.rule_comparison import RuleComparison
-from unmask.lab.sweep.grid import Setting, along_knob, spelled_out
+from unmask.lab.sweep.grid import KEYS, Setting, along_knob, spelled_out
 from unmask.lab.sweep.plan import Work, work_of
 from unmask.lab.sweep.run import check_graders, run, summaries
 from unmask.lab.sweep.run_options import ProgressListener, RunOptions, Silent
+from unmask.rules.rule import Rule
+from unmask.text.prompts import several
 from unmask.text.session import Session
 
 
 def compare(
-    rules: Sequence[str],
+    rules: Sequence[str | Rule] | str | Rule,
     task: str,
     model: Session | str | Path | None = None,
     *,
@@ -38,7 +40,7 @@ def compare(
     """Decode and grade a task under several rules; the first is the baseline.
 
     Args:
-        rules: rules, recipes, or rules with braces, which stand for several.
+        rules: rules, recipes, or rules with braces, which stand for several; or one of them.
         task: the name of a task; `unmask tasks` lists them.
         model: a session, a checkpoint folder, a hub id, or None for the embedded model.
         curve: sweep the knob of every rule, over the values in braces or those that its selection
@@ -50,10 +52,15 @@ def compare(
         options: decoding options that all rules share, such as `length`, `block` or `eos`; the
             task's preset gives the others.
     """
+    if "rule" in options:
+        raise LabError("compare has the rules as its first argument; leave out rule")
     session = model if isinstance(model, Session) else Session(model)
     folder = None if data is None else Path(data)
+    limit = None if limit is None else KEYS["limit"].check("limit", limit)
+    texts = [rules] if isinstance(rules, str | Rule) else several(rules, "a list of rules")
     usual = Setting(session.name, task, session.changed(options), limit=limit)
-    works = works_of(rules_of(rules, curve), usual, session, benchmark(task).load(folder))
+    named = rules_of([str(text) for text in texts], curve)
+    works = works_of(named, usual, session, benchmark(task).load(folder))
     with _file(store) as file, Tools.of([benchmark(task)]) as tools:
         options_of_run = RunOptions(file, (str(session.device),), data=folder)
         return compared(works, options_of_run, tools, Silent())

@@ -29,8 +29,15 @@ class Loaded:
 
     model: Pretrained
     tokenizer: Tokenizer
-    family: Family
-    folder: Path
+    description: Description
+
+    @property
+    def family(self) -> Family:
+        return self.description.family
+
+    @property
+    def folder(self) -> Path:
+        return self.description.folder
 
     def __iter__(self) -> Any:
         return iter((self.model, self.tokenizer))
@@ -73,15 +80,15 @@ def load(
         token: the access token for a gated hub repository.
     """
     description = describe(find_folder(source, revision, token), mask_id, block, family)
-    return load_described(
+    loaded = load_described(
         description,
         device=device,
         dtype=dtype,
         quantize=quantize,
-        exact=exact,
         compile=compile,
         device_map=device_map,
     )
+    return loaded if exact is None else replace(loaded, model=replace(loaded.model, exact=exact))
 
 
 def load_described(
@@ -90,7 +97,6 @@ def load_described(
     device: str | torch.device | None = None,
     dtype: str | torch.dtype | None = None,
     quantize: str | None = None,
-    exact: bool | None = None,
     compile: bool = False,
     device_map: str | dict[str, Any] | None = None,
 ) -> Loaded:
@@ -117,9 +123,8 @@ def load_described(
     if compile:
         module.forward = torch.compile(module.forward)  # type: ignore[method-assign]
     model = Pretrained(module, description.spec)
-    if exact is None:
-        exact = model.device.type == "cpu" and model.dtype in (torch.bfloat16, torch.float16)
-    return Loaded(replace(model, exact=exact), description.tokenizer, family, folder)
+    exact = model.device.type == "cpu" and model.dtype in (torch.bfloat16, torch.float16)
+    return Loaded(replace(model, exact=exact), description.tokenizer, description)
 
 
 def _spare_head(family: Family, arch: Architecture) -> frozenset[str]:
@@ -136,10 +141,9 @@ def find_folder(
     """The folder of a checkpoint: the embedded one, a local one, or a hub id downloaded once."""
     if source == embedded.NAME:
         return embedded.FOLDER
-    folder = Path(source).expanduser()
-    if folder.is_dir():
+    folder, name = Path(source).expanduser(), os.fspath(source)
+    if name and folder.is_dir():  # an empty name would be the current folder
         return folder
-    name = os.fspath(source)
     if name.count("/") != 1 or name.startswith((".", "/", "~")):
         raise ModelError(
             f"{name!r} is not a folder; give the folder of a checkpoint, a hub id like "

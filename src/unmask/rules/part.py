@@ -166,16 +166,23 @@ _ONLY_FOR = {  # the stages of an ability that not every part may have
 
 
 def check_part(target: Any, stage: str, name: str) -> None:
-    """Raise unless a class defines the abilities of its stage, by their names and types."""
-    if not isinstance(target, type):
-        return
-    if not is_dataclass(target):
+    """Raise unless a class can be a part of this stage."""
+    if isinstance(target, type) and not is_dataclass(target):
         raise RuleError(
             f"{name}: the class {target.__name__} must be a dataclass; write "
             "@dataclass(frozen=True) below the decorator that registers it"
         )
-    knobs = {knob.name for knob in fields(target)}
-    for word in dir(target):
+    check_abilities(target, stage, name)
+
+
+def check_abilities(target: Any, stage: str, name: str) -> None:
+    """Raise unless a class or function defines abilities of its stage, by their names and types.
+
+    The attributes of a function are its abilities.
+    """
+    words = dir(target) if isinstance(target, type) else vars(target)
+    knobs = {knob.name for knob in fields(target)} if is_dataclass(target) else set()
+    for word in words:
         if word in ABILITIES:
             _check_ability(word, attrgetter(word)(target), stage, name)
         elif not word.startswith("_") and word not in knobs:

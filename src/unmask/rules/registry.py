@@ -13,7 +13,7 @@ from operator import attrgetter
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints, overload
 
 from unmask.errors import RuleError, UnknownName
-from unmask.rules.part import ABILITIES, STAGE_NAMES, Abilities, check_part
+from unmask.rules.part import ABILITIES, STAGE_NAMES, Abilities, check_abilities, check_part
 from unmask.rules.view import EVERYTHING, Needs
 
 ENTRY_POINTS = "unmask.parts"
@@ -111,7 +111,8 @@ class Kind:
     @property
     def grid(self) -> str:
         """The values of its knobs to try, in braces; empty if the part declares none."""
-        return str(getattr(self.target, "grid", ""))
+        declared = isinstance(self.target, type) and "grid" in _defined(self.target)
+        return str(attrgetter("grid")(self.target) if declared else ABILITIES["grid"])
 
     def make(self, **knobs: Any) -> Any:
         """An instance with these knobs; a function without knobs is its own instance."""
@@ -180,6 +181,22 @@ def _row(part: Any) -> Kind | None:
         return part.kind
     rows = TABLE.values()
     return next((row for row in rows if row.target is part or row.target is type(part)), None)
+
+
+def is_current(part: Any) -> bool:
+    """Whether the table still makes this part; a notebook may register its name again."""
+    row = _row(part)
+    return row is not None and TABLE.get(row.name) is row
+
+
+def check_made(part: Any, stage: str) -> None:
+    """Raise if a function, or an object whose class is not registered, has a wrong ability."""
+    if inspect.isfunction(part):
+        check_abilities(part, stage, spelled(part))
+    elif isinstance(part, Bound):
+        check_abilities(part.kind.target, stage, spelled(part))
+    elif _row(part) is None:
+        check_abilities(type(part), stage, spelled(part))
 
 
 def abilities_of(part: Any) -> Abilities:

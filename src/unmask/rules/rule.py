@@ -22,7 +22,7 @@ from unmask.rules.memory import Edit, PartMemory, Revoke, Window
 from unmask.rules.notation import expand, parse
 from unmask.rules.part import STAGE_NAMES, Abilities, LogitStage, Modulation
 from unmask.rules.recipes import RECIPES
-from unmask.rules.registry import abilities_of, describe, kind_of, notation
+from unmask.rules.registry import abilities_of, check_made, describe, kind_of, notation
 from unmask.rules.view import Candidates, Limit, Modulate, Needs, Score, Scores, Select, View
 
 if TYPE_CHECKING:
@@ -61,7 +61,8 @@ class Rule:
     candidates: tuple[Candidates, ...] = ()
 
     def __post_init__(self) -> None:
-        for abilities in self._abilities:
+        for (stage, part), abilities in zip(self._staged, self._abilities, strict=True):
+            check_made(part, stage)
             abilities.check_rule(self)
         names = [memory.name for memory in self.memory]
         if twice := {name for name in names if names.count(name) > 1}:
@@ -107,11 +108,16 @@ class Rule:
         )
 
     @property
+    def _staged(self) -> Iterator[tuple[str, Any]]:
+        """All parts in the order of the notation, each with its stage."""
+        first = ((self.window,), (self.logits,), (self.score,), self.modulators, self.candidates)
+        every = zip(STAGE_NAMES, (*first, (self.select,), self.limits, (self.revoke,)), strict=True)
+        return ((stage, part) for stage, parts in every for part in parts if part is not None)
+
+    @property
     def parts(self) -> tuple[Any, ...]:
         """All parts in the order of the notation."""
-        before = (self.window, self.logits, self.score, *self.modulators, *self.candidates)
-        every = (*before, self.select, *self.limits, self.revoke)
-        return tuple(part for part in every if part is not None)
+        return tuple(part for _, part in self._staged)
 
     @cached_property
     def _abilities(self) -> tuple[Abilities, ...]:
@@ -168,14 +174,7 @@ class Rule:
         edit = self.revoke(replace(view, chosen=chosen))  # 6. revoke
         edit = Edit(edit) if isinstance(edit, Tensor) else edit
         return Decision(
-            base,
-            scores,
-            chosen,
-            edit.masked,
-            written=edit.written,
-            tokens=edit.tokens,
-            held=edit.held,
-            finished=finished,
+            base, scores, chosen, edit.masked, None, edit.written, edit.tokens, edit.held, finished
         )
 
     def offered(self, view: View) -> View:

@@ -126,6 +126,7 @@ class CommonFields(StrictModel):
     eos: Eos | None = _option("eos")
     sub_block: Count | None = _option("sub_block")
     steps: Count | None = _option("steps")
+    history: Count | None = _option("history")
     seed: int | None = _option("seed", ge=0, lt=2**62)  # leaves room for seed + n
     temperature: float | None = _option("temperature", ge=0, le=100)
     top_p: float | None = _option("top_p", gt=0, le=1)

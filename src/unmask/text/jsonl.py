@@ -81,22 +81,14 @@ def _line(record: dict[str, Any], place: str, number: int, form: PromptFormat, s
     if isinstance(own, bool) or not isinstance(own, int) or own < 0:
         raise RequestError(f"the seed must be a whole number >= 0, got {own!r}")
     if kind == "messages":
-        prompt = form.of_messages(_checked_messages(content), own)
+        if not isinstance(content, list) or not content:
+            raise RequestError("'messages' must be a list of objects with 'role' and 'content'")
+        prompt = form.of_messages(content, own)
     elif not isinstance(content, str):
         raise RequestError(f"{kind!r} must be a text, got {type(content).__name__}")
     else:
         prompt = form.of_text(content, own, infill=kind == "canvas" or None)
     return Line(place, name, prompt, sha_of([kind, content, own]))
-
-
-def _checked_messages(content: Any) -> list[dict[str, str]]:
-    if not isinstance(content, list) or not content:
-        raise RequestError("'messages' must be a list of objects with 'role' and 'content'")
-    for message in content:
-        fields = message if isinstance(message, dict) else {}
-        if not all(isinstance(fields.get(key), str) for key in ("role", "content")):
-            raise RequestError(f"a message needs the texts 'role' and 'content', got {message!r}")
-    return content
 
 
 class AnswerFile:

@@ -19,7 +19,7 @@ def sized(options: DecodingOptions, checkpoint: Description | None) -> DecodingO
     if checkpoint is None:
         return options
     inside = checkpoint.folder == embedded.FOLDER
-    if "auto" in (options.length, options.length or options.defaults.length):
+    if (options.length or options.defaults.length) == "auto":
         usual = MORE * (embedded.LENGTH if inside else 256)
         half = (checkpoint.context or 2 * usual) // 2  # the other half is for the prompt
         return replace(options, longest=options.longest or min(usual, half))

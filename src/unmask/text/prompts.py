@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from unmask.decoding.options import MOST
 from unmask.decoding.request import Request, infill_request, prompt_request
 from unmask.decoding.resolve import Resolved
-from unmask.errors import RequestError
+from unmask.errors import RequestError, shown
 from unmask.models.denoiser import ModelSpec
 from unmask.models.quoting import Quotes
 from unmask.models.tokenizer import Message, Tokenizer
 from unmask.models.untrusted import check_whole
 
+MESSAGES = "a list of messages, each with a role and a content"
 _PLACEHOLDER = re.compile(r"\[MASK(?:\*(\d+))?\]")
 
 
@@ -35,8 +36,9 @@ class Prompt:
     suffix: str = ""  # the text behind the answer to a text without masks
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "messages", tuple(map(_plain_message, self.messages)))
         turns = [turn for turn in self.messages if turn.get("role") != "system"] or self.messages
-        texts = [str(turn.get("content") or "") for turn in turns] or [self.text]
+        texts = [turn["content"] for turn in turns] or [self.text]
         if not any(map(str.strip, texts)):
             raise RequestError("the prompt is empty; give a text of at least one word")
 
@@ -125,6 +127,8 @@ class PromptFormat:
     def of_text(self, text: str, seed: int = 0, infill: bool | None = None) -> Prompt:
         """A prompt as the user's turn of a chat, or unchanged."""
         fill = self.infill if infill is None else infill
+        if not isinstance(text, str):
+            raise RequestError(f"a prompt must be a text, got {shown(text)}; chat takes messages")
         if self.in_chat(fill):
             message = {"role": "user", "content": text}
             chat = self._with_system([message])
@@ -137,9 +141,22 @@ class PromptFormat:
         return Prompt(messages=chat, infill=self.infill, seed=seed, control=self.control)
 
     def _with_system(self, messages: Sequence[Message]) -> tuple[Message, ...]:
-        if self.system is None or messages[0].get("role") == "system":
+        first = messages[0] if messages and isinstance(messages[0], Mapping) else {}
+        if self.system is None or first.get("role") == "system":
             return tuple(messages)
         return ({"role": "system", "content": self.system}, *messages)
+
+
+def several(given: Any, what: str) -> list[Any]:
+    """Several texts or messages as a list; `what` says what is allowed."""
+    if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
+        raise RequestError(f"give {what}, got {shown(given)}")
+    return list(given)
+
+
+def texts_of(given: Any) -> list[Any]:
+    """One text or several, as a list."""
+    return [given] if isinstance(given, str) else several(given, "a text or a list of texts")
 
 
 def encode_masks(
@@ -159,6 +176,21 @@ def encode_masks(
     if mask_id not in ids:
         raise RequestError("the text holds no [MASK] to fill; write [MASK], or [MASK*8] for eight")
     return ids
+
+
+def _plain_message(message: Message) -> Message:
+    """A message whose content is a text; parts of text, which OpenAI's clients send, are joined."""
+    fields = message if isinstance(message, Mapping) else {}
+    content = fields.get("content")
+    if content is None and fields.get("tool_calls"):
+        content = ""
+    elif isinstance(content, list | tuple):
+        parts = [part.get("text") for part in content if isinstance(part, Mapping)]
+        texts = [part for part in parts if isinstance(part, str)]
+        content = "".join(texts) if len(texts) == len(content) else None
+    if not isinstance(fields.get("role"), str) or not isinstance(content, str):
+        raise RequestError(f"a message needs the texts 'role' and 'content', got {shown(message)}")
+    return {**fields, "content": content}
 
 
 def _masks_of(match: re.Match[str]) -> int:

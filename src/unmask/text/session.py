@@ -7,9 +7,8 @@ import secrets
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from functools import cached_property
-from itertools import groupby
+from dataclasses import asdict, replace
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, BinaryIO, overload
 
@@ -17,11 +16,11 @@ import torch
 
 from unmask import embedded
 from unmask.decoding.loop import longest_first
-from unmask.decoding.options import LOADING, DecodingOptions
+from unmask.decoding.options import LOADING, DecodingOptions, Option
 from unmask.decoding.request import Request
-from unmask.decoding.resolve import USUAL, Resolved, resolve
+from unmask.decoding.resolve import Resolved, resolve
 from unmask.decoding.results import Step
-from unmask.errors import RequestError
+from unmask.errors import RequestError, shown
 from unmask.kernels import backend
 from unmask.models.caches import POLICIES, Cached, check_cache
 from unmask.models.denoiser import Denoiser
@@ -34,34 +33,22 @@ from unmask.models.source import ModelSource
 from unmask.models.tokenizer import Message
 from unmask.models.wrappers.guided import Guided, check_scale
 from unmask.rules.fingerprint import sources_of
+from unmask.rules.registry import is_current
 from unmask.rules.spelling import for_key
 from unmask.text.answers import Answer, decode_requests
-from unmask.text.clock import Seconds, timed_steps
 from unmask.text.doubts import doubts, too_long
 from unmask.text.in_memory import in_memory
 from unmask.text.lengths import sized
-from unmask.text.prompts import Prompt, PromptFormat, RenderedPrompt
-from unmask.text.settled import RowCanvas, TextReader
+from unmask.text.prompts import MESSAGES, Prompt, PromptFormat, RenderedPrompt, several, texts_of
+from unmask.text.stream import Snapshot, snapshots
 from unmask.trace.recording.files import KeptBytes, Traces
 from unmask.trace.recording.tracer import Tracer
-
-
-@dataclass(frozen=True)
-class Snapshot:
-    """A run after one forward pass."""
-
-    step: int  # from 1
-    canvas: str  # the answer so far, with masks as `[MASK]`
-    settled: str  # the beginning of the answer that no later step can change
-    answer: Answer | None = None  # after the last step
 
 
 class Session:
     """A model with its tokenizer: text in, text out.
 
     The weights of a checkpoint are loaded when they are first needed; options are checked before.
-    Set `control_tokens` to let control tokens in the messages of a chat, such as `<|eot_id|>`, be
-    tokens; otherwise they are text.
 
     Args:
         model: a checkpoint folder, a hub id, a model in memory (what `unmask.load` returns, a
@@ -71,6 +58,8 @@ class Session:
             `Session("folder", rule="swd-block32", length=128)`.
         device: where a checkpoint is loaded (default: cuda if there is one, else cpu).
         context: most positions of prompt and answer (default: the checkpoint's own limit).
+        control_tokens: let control tokens in the messages of a chat, such as `<|eot_id|>`, be
+            tokens (default: they are text).
     """
 
     def __init__(
@@ -81,31 +70,48 @@ class Session:
         *,
         device: str | torch.device | None = None,
         context: int | None = None,
+        control_tokens: bool = False,
         **changes: Any,
     ) -> None:
+        if not isinstance(options, DecodingOptions | None):
+            raise RequestError(f"options must be a DecodingOptions, got {shown(options)}")
         self.options = (options or DecodingOptions()).changed(changes)
+        self.control_tokens = control_tokens
         self.checkpoint: Description | None = None
+        self._own: dict[tuple[DecodingOptions, bool], Resolved] = {}  # the session's own options
         if model is None or isinstance(model, str | os.PathLike):
             if tokenizer is not None:
                 raise RequestError("a checkpoint has its own tokenizer; leave the tokenizer out")
-            self.name = str(Path(model or embedded.NAME))
-            self.device = usable_device(device)
-            checkpoint = describe(
-                find_folder(self.name), self.options.mask_id, family=self.options.family
-            )
-            free = replace(self.options, language=None)
-            self.spec = resolve(sized(free, checkpoint), checkpoint.spec).spec
-            self.checkpoint = replace(checkpoint, spec=self.spec)
-            self.tokenizer, self.context = checkpoint.tokenizer, checkpoint.context
+            self._describe(embedded.NAME if model is None else os.fspath(model), device)
         else:
-            self._in_memory, self.tokenizer = in_memory(model, tokenizer, self.options)
-            self.spec, self.context = self._in_memory.spec, None
-            self.name, self.device = self.spec.name, self._in_memory.device
-        self.context = context or self.context
+            if device is not None:
+                raise RequestError("device is for checkpoints; a model in memory is where it is")
+            held, self.tokenizer, self._described = in_memory(model, tokenizer, self.options)
+            self._in_memory, self.spec = held, held.spec
+            self.name, self.device = held.spec.name, held.device
+        known = self._described
+        self.context = None if known is None else known.context
+        if context is not None:
+            self.context = Option("whole", "", "", least=1).check("context", context)
         self.language = Languages(self.tokenizer, self.spec.vocab_size)
         self._check(self.options)
 
-    control_tokens: bool = False
+    def _describe(self, source: str, device: str | torch.device | None) -> None:
+        """Read all of a checkpoint but its weights."""
+        self.name, self.device = str(Path(source)), usable_device(device)
+        known = describe(find_folder(source), self.options.mask_id, family=self.options.family)
+        free = replace(self.options, language=None)
+        resolved = resolve(sized(free, known), known.spec)
+        self.spec = resolved.spec
+        if self.options.language is None:
+            self._own[self.options, False] = resolved
+        self.checkpoint = self._described = replace(known, spec=self.spec)
+        self.tokenizer = known.tokenizer
+
+    def __repr__(self) -> str:
+        given = {"device": str(self.device), **self.options.given()}
+        words = "".join(f", {name}={value!r}" for name, value in given.items())
+        return f"Session({self.name!r}{words})"
 
     # Text in, text out.
 
@@ -135,11 +141,10 @@ class Session:
             changes: decoding options that differ from the session's, such as `rule` or `length`.
                 Prompt i uses the seed `seed + i`.
         """
-        single, form = isinstance(prompts, str), self.format(chat, system)
-        texts = [prompts] if isinstance(prompts, str) else prompts
-        asked = [form.of_text(text) for text in texts]
-        answers = self._answers(asked, batch_size, single if trace is None else trace, changes)
-        return answers[0] if single else answers
+        one, form = isinstance(prompts, str), self.format(chat, system)
+        asked = [form.of_text(text) for text in texts_of(prompts)]
+        answers = self._answers(asked, batch_size, one if trace is None else trace, changes)
+        return answers[0] if one else answers
 
     @overload
     def chat(self, messages: Sequence[Message], **more: Any) -> Answer: ...
@@ -149,10 +154,12 @@ class Session:
         self, messages: Any, *, batch_size: int = 8, trace: bool | None = None, **changes: Any
     ) -> Answer | list[Answer]:
         """Answer a chat, or several: lists of messages, each with a role and a content."""
-        single, form = bool(messages) and isinstance(messages[0], Mapping), self.format(chat=True)
-        asked = [form.of_messages(turns) for turns in ([messages] if single else messages)]
-        answers = self._answers(asked, batch_size, single if trace is None else trace, changes)
-        return answers[0] if single else answers
+        chats, form = several(messages, MESSAGES), self.format(chat=True)
+        one = bool(chats) and isinstance(chats[0], str | Mapping)
+        turns = [chats] if one else [several(each, MESSAGES) for each in chats]
+        asked = [form.of_messages(each) for each in turns]
+        answers = self._answers(asked, batch_size, one if trace is None else trace, changes)
+        return answers[0] if one else answers
 
     @overload
     def infill(self, texts: str, **more: Any) -> Answer: ...
@@ -169,10 +176,10 @@ class Session:
         """Fill the masks of texts: `[MASK]` is one mask, `[MASK*8]` is eight."""
         if changes.get("length") is not None:
             raise RequestError("infill writes where the masks are, so it takes no length")
-        single, form = isinstance(texts, str), self.format(chat=False, infill=True)
-        asked = [form.of_text(text) for text in ([texts] if isinstance(texts, str) else texts)]
-        answers = self._answers(asked, batch_size, single if trace is None else trace, changes)
-        return answers[0] if single else answers
+        one, form = isinstance(texts, str), self.format(chat=False, infill=True)
+        asked = [form.of_text(text) for text in texts_of(texts)]
+        answers = self._answers(asked, batch_size, one if trace is None else trace, changes)
+        return answers[0] if one else answers
 
     def stream(
         self,
@@ -184,35 +191,20 @@ class Session:
     ) -> Iterator[Snapshot]:
         """Answer one prompt or chat, yielding the canvas after every forward pass."""
         options, form = self.changed(changes), self.format(chat, infill=infill)
-        asked = form.of_text(prompt) if isinstance(prompt, str) else form.of_messages(prompt)
+        if isinstance(prompt, str):
+            asked = form.of_text(prompt)
+        else:
+            asked = form.of_messages(several(prompt, MESSAGES))
         request = self.request(replace(asked, seed=options.seed or 0), options)
-        reader, spent = TextReader(self.tokenizer, self.spec, request), Seconds()
-        for step, seconds in timed_steps(self.model(options), [request]):
-            spent += seconds
-            canvas = RowCanvas.of(step, 0)
-            yield Snapshot(
-                canvas.forward,
-                self._drawn(canvas.ids[reader.span.first : reader.span.last]),
-                reader.settled(canvas).text,
-                *(Answer.of(each, self.tokenizer, infill, spent) for each in step.finished),
-            )
-
-    def _drawn(self, ids: list[int]) -> str:
-        """Tokens as text, with masks as `[MASK]`."""
-        pieces = [
-            "[MASK]" * len(run) if masked else self.tokenizer.decode(run)
-            for masked, run in (
-                (masked, list(run)) for masked, run in groupby(ids, self.spec.mask_id.__eq__)
-            )
-        ]
-        return "".join(pieces)
+        return snapshots(self.model(options), self.tokenizer, request)
 
     def _answers(
         self, prompts: list[Prompt], batch_size: int, trace: bool, changes: Mapping[str, Any]
     ) -> list[Answer]:
         options = self.changed(changes)
+        resolved = self.resolve(options, any(prompt.infill for prompt in prompts))
         requests = [
-            self.request(replace(prompt, seed=(options.seed or 0) + number), options)
+            self.request(replace(prompt, seed=(options.seed or 0) + number), options, resolved)
             for number, prompt in enumerate(prompts)
         ]
         order = longest_first([len(request.canvas) for request in requests])
@@ -261,20 +253,35 @@ class Session:
     ) -> Resolved:
         """Settings and length for this model; `defaults` are those of a task's preset."""
         options = options or self.options
-        if defaults is None:
-            options, defaults = sized(options, self.checkpoint), USUAL
+        known = self._own.get((options, infill)) if defaults is None else None
+        if known is not None and all(map(is_current, known.settings.rule.parts)):
+            return known
         language = None if options.language is None else self.language(options.language)
-        return resolve(options, self.spec, defaults, infill=infill, loaded=True, language=language)
+        complete = partial(resolve, infill=infill, loaded=True, language=language)
+        if defaults is not None:
+            return complete(options, self.spec, defaults)
+        resolved = complete(sized(options, self._described), self.spec)
+        if options is self.options:
+            self._own[options, infill] = resolved
+        return resolved
 
     @property
     def recommended(self) -> Recommendation | None:
         """The rule that the model's makers or measurements recommend; None if one was asked for."""
         return self.resolve().recommended
 
-    def request(self, prompt: Prompt, options: DecodingOptions | None = None) -> Request:
-        """The canvas of a prompt, checked; warns of what the model was not made for."""
+    def request(
+        self,
+        prompt: Prompt,
+        options: DecodingOptions | None = None,
+        resolved: Resolved | None = None,
+    ) -> Request:
+        """The canvas of a prompt, checked; warns of what the model was not made for.
+
+        `resolved` is what `resolve` made of the options, where several prompts share them.
+        """
         rendered = prompt.render(self.tokenizer, (options or self.options).template_words)
-        resolved = self.resolve(options, prompt.infill)
+        resolved = resolved or self.resolve(options, prompt.infill)
         request = rendered.request(self.tokenizer, self.spec, resolved)
         if long := too_long(request, self.context, self.spec):
             advice = f"shorten the prompt or the answer, or set context to {request.positions}"

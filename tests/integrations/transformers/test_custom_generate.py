@@ -142,6 +142,15 @@ def test_behind_the_end_token_there_is_padding_and_the_cost_is_told(ask):
     assert output.tokens_per_forward.tolist() == pytest.approx([place / int(steps)])
 
 
+def test_guidance_is_that_of_unmasks_own_decode(ask):
+    output = ask({"guidance": 1.5})
+    model = unmask.Guided(unmask.load(GOLDEN / "llada-tiny", dtype="float32").model, 1.5)
+    expected = unmask.decode(model, PROMPT, RULE, length=16)
+    ended = len(expected.ids) < 16
+    assert output.tolist() == [PROMPT + expected.answer.tolist()[: len(expected.ids) + ended]]
+    assert output.tolist() != ask().tolist()
+
+
 def test_an_eos_policy_can_be_asked_for(ask):
     end = own().answer.tolist()[6]
     output = ask(eos="suppress", eos_token_id=end)

@@ -55,8 +55,8 @@ def test_what_else_differs_between_trials_is_said(file):
     _, first, second = lines_of(
         file, {trial(): solved("1"), trial(cache="dual", seed=2): solved("1")}
     )
-    assert "cache=none seed=0" in first
-    assert "cache=dual seed=2" in second
+    assert "seed=0 cache=none" in first
+    assert "seed=2 cache=dual" in second
 
 
 @pytest.mark.parametrize("paper", [False, True])

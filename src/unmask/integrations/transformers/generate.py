@@ -16,7 +16,9 @@ from unmask.decoding.results import Result
 from unmask.errors import RequestError
 from unmask.integrations.transformers.arguments import Call
 from unmask.integrations.transformers.streamer import Streamed
+from unmask.models.denoiser import Denoiser
 from unmask.models.transformers_model import TransformersModel, wrap
+from unmask.models.wrappers.guided import Guided
 
 try:
     from transformers.utils import ModelOutput
@@ -52,7 +54,9 @@ def generate(model: Any, options: Mapping[str, Any], **arguments: Any) -> Tensor
         prompt_request(hosted.spec, prompt, resolved.length, resolved.settings, resolved.seed + row)
         for row, prompt in enumerate(call.prompts)
     ]
-    results = _decoded(hosted, requests, call)
+    scale = call.decoding.guidance
+    denoiser = hosted if scale is None else Guided(hosted, scale)
+    results = _decoded(denoiser, requests, call)
     as_dict = call.config("return_dict_in_generate")
     return _output(results, call) if as_dict else _sequences(results, call)
 
@@ -73,11 +77,11 @@ def _hosted(model: Any, call: Call) -> TransformersModel:
     return hosted
 
 
-def _decoded(hosted: TransformersModel, requests: list[Request], call: Call) -> list[Result]:
+def _decoded(model: Denoiser, requests: list[Request], call: Call) -> list[Result]:
     """The results in the order of the rows; the streamer gets each step."""
-    streamed = Streamed.of(call.given.get("streamer"), call.inputs, requests, hosted.spec)
+    streamed = Streamed.of(call.given.get("streamer"), call.inputs, requests, model.spec)
     by_row: dict[int, Result] = {}
-    for step in decode_steps(hosted, requests, len(requests)):
+    for step in decode_steps(model, requests, len(requests)):
         streamed.take(step)
         by_row.update((result.key, result) for result in step.finished)
     results = [by_row[row] for row in range(len(requests))]

@@ -212,7 +212,7 @@ def trial_of(
 ) -> Trial:
     """The trial of a setting, with the fingerprint of its weights."""
     options, bench = setting.options, benchmark(setting.task)
-    decoding = resolved.record()
+    decoding = {**options.given(), **resolved.record(), "dtype": dtype}
     decoding["rule"] = str(resolved.settings.rule)
     decoding["tempered"] = decoding["tempered"] or None  # keys leave out what is not set
     return Trial(
@@ -222,13 +222,6 @@ def trial_of(
         version=bench.version,
         preset=preset.name,
         **decoding,
-        cache=options.cache or "none",
-        guidance=options.guidance,
-        dtype=dtype,
-        quantize=options.quantize,
-        mask_id=options.mask_id,
-        family=options.family,
-        template_args=options.template_args,
         parts=sources_of(resolved.settings.rule),
         timing=timing,
     )

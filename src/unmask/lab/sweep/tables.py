@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 
+from unmask.decoding.options import OPTIONS
 from unmask.lab.report.wording import (
     clean,
     counted,
@@ -37,9 +38,12 @@ HEADS = {
     "seconds": "s model+rule",  # of an example
 }
 LEAST = 20  # columns for a rule; if fewer are left, rules stand on lines of their own
-VARIED = ("length", "preset", "version", "dtype", "quantize", "cache", "steps", "temperature",
-          "top_p", "top_k", "seed", "history", "tempered", "guidance", "mask_id", "longest",
-          "family", "sub_block", "template_args", "language", "decoding", "timing")  # fmt: skip
+# What the column `also` may hold: all but what has a column of its own.
+VARIED = (
+    *("length", "preset", "version"),
+    *(name for name in OPTIONS if name not in ("rule", "length", "block", "eos")),
+    *("decoding", "timing"),
+)
 # columns that are aligned left, and the spaces behind them
 WORDS = {"task": 2, "rule": 2, "window": 1, "eos": 1, "also": 1}
 
