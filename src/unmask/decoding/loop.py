@@ -14,9 +14,9 @@ from unmask.decoding.options import MOST
 from unmask.decoding.request import Request, Settings
 from unmask.decoding.results import Step
 from unmask.decoding.rows import Reducer, Rows
-from unmask.errors import RequestError
+from unmask.errors import RequestError, shown
 from unmask.kernels.reduce import reduce
-from unmask.models.denoiser import Denoiser
+from unmask.models.denoiser import Denoiser, check_denoiser
 
 
 class Failure(NamedTuple):
@@ -45,6 +45,7 @@ class Batch:
         reducer: Reducer = reduce,
         decide: Decide = by_rule,
     ) -> None:
+        check_denoiser(model)
         self.model = model
         self.keep_logits = keep_logits
         self.reducer, self.decide = reducer, decide
@@ -65,6 +66,8 @@ class Batch:
         With `apart` its decision is made alone, so that no other row's failure can end it. Rows of
         one `lane` can take a step without the others.
         """
+        if not isinstance(request, Request):
+            raise RequestError(f"a request is made by prompt_request, got {shown(request)}")
         key, self._next_key = self._next_key, self._next_key + 1
         group = (request.settings, key if apart else None, lane)
         rows = self.groups.get(group)
@@ -125,7 +128,9 @@ def decode_steps(
     arguments are those of `Batch`.
     """
     if not isinstance(batch_size, int) or not 1 <= batch_size <= MOST:
-        raise RequestError(f"batch_size must be a whole number from 1 to {MOST}, got {batch_size!r}")
+        raise RequestError(
+            f"batch_size must be a whole number from 1 to {MOST}, got {shown(batch_size)}"
+        )
     batch, waiting = Batch(model, keep_logits, reducer), iter(requests)
     while True:
         for request in islice(waiting, batch_size - len(batch)):
