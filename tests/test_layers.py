@@ -24,7 +24,7 @@ LAYERS = (
         "models.template_args",
         "models.recommended",
         "models.untrusted",
-    ),  # fmt: skip
+    ),
     ("rules",),
     ("kernels",),
     ("languages",),
