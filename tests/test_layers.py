@@ -18,7 +18,13 @@ PACKAGE = ROOT / "src" / "unmask"
 # in this list.
 LAYERS = (
     ("errors",),
-    ("models.denoiser", "models.words", "models.template_args", "models.recommended"),
+    (
+        "models.denoiser",
+        "models.words",
+        "models.template_args",
+        "models.recommended",
+        "models.untrusted",
+    ),
     ("rules",),
     ("kernels",),
     ("languages",),

@@ -37,8 +37,10 @@ class UnknownName(RuleError):  # noqa: N818  (reads as the sentence it prints)
         self, kind: str, name: str, known: Iterable[str], meant: str | None = None
     ) -> None:
         names = list(known)
-        hint = did_you_mean(meant or name, names) or ";"
-        super().__init__(f"unknown {kind} {shown(name)}{hint} known: {', '.join(names)}")
+        hint = did_you_mean(meant or name, names) if isinstance(name, str) else ""
+        super().__init__(
+            f"unknown {kind} {shown(name, 100)}{hint or ';'} known: {', '.join(names)}"
+        )
 
 
 def shown(value: object, most: int = 200) -> str:
@@ -52,7 +54,7 @@ def shown(value: object, most: int = 200) -> str:
 
 def did_you_mean(name: str, known: Iterable[str], cutoff: float = 0.5) -> str:
     """`; did you mean 'x'?` with the nearest known name; empty if none is near."""
-    near = get_close_matches(name, list(known), n=1, cutoff=cutoff)
+    near = get_close_matches(str(name)[:100], list(known), n=1, cutoff=cutoff)
     return f"; did you mean {near[0]!r}?" if near else ""
 
 

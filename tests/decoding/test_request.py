@@ -122,7 +122,9 @@ def test_an_eos_policy_needs_an_eos_token(eos):
 
 
 def test_a_batch_size_of_zero_is_refused_before_the_first_forward():
-    with pytest.raises(RequestError, match="batch_size must be a whole number from 1 to 1048576, got 0"):
+    with pytest.raises(
+        RequestError, match="batch_size must be a whole number from 1 to 1048576, got 0"
+    ):
         decode_many(Untouchable(), [[1]], RULE, length=4, batch_size=0)
 
 

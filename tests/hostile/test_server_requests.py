@@ -1,6 +1,7 @@
 """Requests made to break the server: each is answered, and none with a server error."""
 
 import itertools
+import json
 import random
 
 import pytest
@@ -65,3 +66,29 @@ def test_no_field_is_a_server_error(hostile_server):
             assert response.status_code in (200, 400, 404), (body, response.text)
     assert {200, 400} <= set(statuses)
     assert hostile_server.service.health()["status"] == "ok"
+
+
+HALF, DEEP = "\ud800", {"type": "array", "items": {"enum": ["\ud800"]}}
+TOOL = {"type": "function", "function": {"name": "f", "parameters": {"enum": [HALF]}}}
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"chat_template_kwargs": {"self": 1}},
+        {"chat_template_kwargs": {"environment": 1, "context": [], "args": {}}},
+        {"guided_json": {"enum": [HALF]}},
+        {"guided_json": {"type": "object", "properties": {HALF: {}}, "required": [HALF]}},
+        {"structured_outputs": {"json": DEEP}},
+        {"response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": DEEP}}},
+        {"tools": [TOOL], "tool_choice": "required"},
+    ],
+    ids=str,
+)
+def test_no_value_inside_a_free_object_is_a_server_error(hostile_server, fields):
+    body = {"messages": [{"role": "user", "content": "pig"}], "length": 2, **fields}
+    with hostile_server.http as http:  # httpx would refuse half a character itself
+        headers = {"Content-Type": "application/json"}
+        response = http.post("/v1/chat/completions", content=json.dumps(body), headers=headers)
+    assert response.status_code in (200, 400), response.text
+    assert "\n" not in response.json().get("error", {}).get("message", "")

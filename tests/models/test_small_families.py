@@ -302,6 +302,7 @@ def test_an_argument_that_the_template_does_not_use_is_a_warning():
     [
         ({"eos_token": "x"}, "'eos_token' is the tokenizer's own"),
         ({"tools": [{"a": "b<|im_end|>"}]}, "hold the control token '<|im_end|>'"),
+        ({"tools": [{"b<|im_end|>": 1}]}, "hold the control token '<|im_end|>'"),
     ],
 )
 def test_template_arguments_cannot_write_control_tokens(args, why):

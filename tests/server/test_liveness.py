@@ -3,6 +3,7 @@
 import signal
 import threading
 import time
+from dataclasses import dataclass
 
 import httpx
 import pytest
@@ -174,3 +175,23 @@ def test_a_rule_that_holds_the_interpreter_for_ever_ends_the_process(tmp_path):
                 client.post("/v1/chat/completions", json={**BODY, "rule": "confidence | holds"})
         assert server.wait(30) == 1
         assert "holds.py" in server.stderr.read()
+
+
+def test_a_part_that_ends_the_interpreter_while_a_request_is_prepared_is_answered(caplog):
+    @unmask.selection
+    @dataclass(frozen=True)
+    class Ends:
+        x: int = 0
+
+        def __post_init__(self):
+            if self.x:
+                raise SystemExit
+
+        def __call__(self, view, scores):
+            return view.masked
+
+    with serving() as running:
+        response = running.chat(rule="confidence | Ends(1)")
+        assert response.status_code == 500
+        assert response.json()["error"]["message"] == "decoding failed: SystemExit"
+        assert running.chat().status_code == 200

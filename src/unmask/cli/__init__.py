@@ -97,6 +97,8 @@ def _read(argv: Sequence[str] | None) -> argparse.Namespace:
     arguments = top.parse_args(argv)
     if arguments.command is None:  # after unknown options, which may be a mistyped --version
         top.error("a COMMAND is missing")
+    if getattr(arguments, "model", None) == "":  # such as a variable of a shell that is not set
+        top.error("--model must not be empty")
     return arguments
 
 

@@ -14,9 +14,9 @@ from unmask.decoding.request import Request, infill_request, prompt_request
 from unmask.decoding.resolve import Resolved, resolve
 from unmask.decoding.results import Result
 from unmask.decoding.sampling import Sampling
-from unmask.errors import ModelError, RequestError, shown
+from unmask.errors import RequestError, shown
 from unmask.languages.automaton import TokenAutomaton
-from unmask.models.denoiser import Denoiser
+from unmask.models.denoiser import Denoiser, check_denoiser
 from unmask.rules.recipes import DEFAULT_RULE
 from unmask.rules.rule import Rule
 
@@ -107,7 +107,7 @@ def decode_many(
     options = DecodingOptions(rule, length, block, eos, steps, history, seed=seed, longest=longest)
     resolved = _resolve(model, options, sampling, language)
     requests = [
-        prompt_request(model.spec, prompt, resolved.length, resolved.settings, seed + i)
+        prompt_request(model.spec, prompt, resolved.length, resolved.settings, resolved.seed + i)
         for i, prompt in enumerate(prompts)
     ]
     return _run(model, requests, batch_size)
@@ -120,11 +120,7 @@ def _resolve(
     language: TokenAutomaton | None,
     infill: bool = False,
 ) -> Resolved:
-    if not hasattr(model, "trunk") or not hasattr(model, "spec"):
-        raise ModelError(
-            f"{type(model).__name__} is not a denoiser; write model, tokenizer = unmask.load(...), "
-            "or make it one with unmask.wrap"
-        )
+    check_denoiser(model)
     if sampling is not None:
         if not isinstance(sampling, Sampling):
             given = shown(sampling)

@@ -17,7 +17,7 @@ from unmask.decoding.results import Step
 from unmask.decoding.rows import Reducer, Rows
 from unmask.errors import RequestError, shown
 from unmask.kernels.reduce import reduce
-from unmask.models.denoiser import Denoiser
+from unmask.models.denoiser import Denoiser, check_denoiser
 
 
 class Failure(NamedTuple):
@@ -46,6 +46,7 @@ class Batch:
         reducer: Reducer = reduce,
         decide: Decide = by_rule,
     ) -> None:
+        check_denoiser(model)
         self.model = model
         self.keep_logits = keep_logits
         self.reducer, self.decide = reducer, decide
@@ -66,6 +67,8 @@ class Batch:
         With `apart` its decision is made alone, so that no other row's failure can end it. Rows of
         one `lane` can take a step without the others.
         """
+        if not isinstance(request, Request):
+            raise RequestError(f"a request is made by prompt_request, got {shown(request)}")
         key, self._next_key = self._next_key, self._next_key + 1
         group = (request.settings, key if apart else None, lane)
         rows = self.groups.get(group)

@@ -58,6 +58,11 @@ class Settings:
         if not isinstance(self.rule, Rule):
             given = shown(self.rule)
             raise RequestError(f"rule must be a Rule, such as Rule.parse(text), got {given}")
+        if not isinstance(self.language, TokenAutomaton | None):
+            raise RequestError(
+                f"language must be a TokenAutomaton, as Session makes it of a text, got "
+                f"{shown(self.language)}"
+            )
         _check_whole(block=self.block, steps=self.steps, history=self.history)
         meanings = {"block": "full window", "steps": "no limit", "history": "all"}  # of None
         for name, otherwise in meanings.items():
@@ -71,7 +76,7 @@ class Settings:
         if self.growth is not None and self.steps is not None:
             raise RequestError("steps needs a length; leave out steps, or length auto")
         if self.eos not in EOS_POLICIES:
-            raise UnknownName("EOS policy", str(self.eos), EOS_POLICIES)
+            raise UnknownName("EOS policy", self.eos, EOS_POLICIES)
 
 
 @dataclass(frozen=True)
@@ -102,6 +107,7 @@ def prompt_request(
 
     Then `length` is the most tokens that are wanted.
     """
+    _check_kinds(spec, settings)
     ids, after = _checked_ids(spec, prompt), _checked_ids(spec, suffix)
     if len(after) and (settings.growth is not None or spec.block is not None):
         reason = f"{spec.name} attends in blocks" if spec.block else "the length is auto"
@@ -131,6 +137,7 @@ def infill_request(
     spec: ModelSpec, canvas: Sequence[int] | Tensor, settings: Settings, seed: int = 0
 ) -> Request:
     """A canvas with masks anywhere: before, between and after fixed tokens."""
+    _check_kinds(spec, settings)
     ids = _checked_ids(spec, canvas)
     if settings.growth is not None:
         raise RequestError("length auto is for a prompt; a canvas with masks already has a length")
@@ -139,6 +146,13 @@ def infill_request(
             f"the canvas holds no mask (id {spec.mask_id}); there is nothing to fill"
         )
     return _checked(spec, Request(ids, settings, seed))
+
+
+def _check_kinds(spec: object, settings: object) -> None:
+    if not isinstance(spec, ModelSpec):
+        raise RequestError(f"spec must be a model's spec, a ModelSpec, got {shown(spec)}")
+    if not isinstance(settings, Settings):
+        raise RequestError(f"settings must be a Settings(rule, ...), got {shown(settings)}")
 
 
 def _check_whole(**numbers: int | None) -> None:

@@ -121,3 +121,12 @@ class Denoiser(Protocol):
 
         `rows` and `positions` are on the host; the logits stay on the model's device.
         """
+
+
+def check_denoiser(model: object) -> None:
+    """Raise unless a model is a denoiser."""
+    if not hasattr(model, "trunk") or not hasattr(model, "spec"):
+        raise ModelError(
+            f"{type(model).__name__} is not a denoiser; write model, tokenizer = unmask.load(...), "
+            "or make it one with unmask.wrap"
+        )

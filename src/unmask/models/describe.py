@@ -91,14 +91,14 @@ def describe(
             f"{config.file}: {arch.layers} layers of {arch.experts.count} experts; all layers may "
             f"have at most {MOST_EXPERTS} together"
         )
-    if block is not None and block < 1:
-        raise ModelError(f"block must be >= 1, got {block}")
+    if block is not None and (not isinstance(block, int) or block < 1):
+        raise ModelError(f"block must be a whole number >= 1, got {shown(block)}")
     if block is not None and arch.block is None:
         raise ModelError(
             f"{chosen.name} attends to everything at once; give the block to decode(), not load()"
         )
     mask, mask_from = _mask(config, chosen, tokenizer, mask_id)
-    if not 0 <= mask < arch.vocab_size:
+    if not isinstance(mask, int) or not 0 <= mask < arch.vocab_size:
         raise ModelError(
             f"{folder}: mask token {shown(mask)} lies outside the vocabulary "
             f"0..{arch.vocab_size - 1}; give the right one as mask_id"

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from unmask import embedded
-from unmask.errors import ModelError
+from unmask.errors import ModelError, shown
 from unmask.models.architecture import Architecture
 from unmask.models.checkpoint import Checkpoint
 from unmask.models.describe import Description, describe
@@ -192,7 +192,7 @@ def _dtype(dtype: str | torch.dtype | None) -> torch.dtype | None:
     known = {name: getattr(torch, name) for name in DTYPES}
     value = known.get(dtype, dtype) if isinstance(dtype, str) else dtype
     if isinstance(value, str) or value not in (None, *known.values(), torch.float64):
-        raise ModelError(f"dtype must be one of {', '.join(DTYPES)}, got {dtype!r}")
+        raise ModelError(f"dtype must be one of {', '.join(DTYPES)}, got {shown(dtype)}")
     return value
 
 
@@ -205,9 +205,9 @@ def usable_device(device: str | torch.device | None = None) -> torch.device:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
         return torch.empty(0, device=device).device
-    except (RuntimeError, AssertionError, ValueError) as error:  # torch raises any of them
+    except Exception as error:  # torch raises several kinds
         reason = str(error).strip().splitlines()[0]
-        raise ModelError(f"device {str(device)!r} cannot be used: {reason}") from None
+        raise ModelError(f"device {shown(str(device))} cannot be used: {reason}") from None
 
 
 def _places(
@@ -218,11 +218,13 @@ def _places(
     if device_map is None:
         return dict.fromkeys(names, device)
     accelerate = _accelerate()
+    wrong = ModelError(f"device_map must be 'auto' or a mapping, got {shown(device_map)}")
     if isinstance(device_map, str):
         if device_map != "auto":
-            raise ModelError(f"device_map must be 'auto' or a mapping, got {device_map!r}")
+            raise wrong
         device_map = accelerate.infer_auto_device_map(module, no_split_module_classes=["Layer"])
-    assert isinstance(device_map, dict)
+    if not isinstance(device_map, dict):
+        raise wrong
     places = {}
     for name in names:
         owners = [key for key in device_map if key == "" or f"{name}.".startswith(f"{key}.")]

@@ -19,7 +19,7 @@ def opened(path: str | Path, mode: str = "rb") -> BinaryIO:
 
     A pipe that nobody writes is empty; one that nobody reads is an OSError.
     """
-    return cast(BinaryIO, open(path, mode, opener=_open))  # noqa: PTH123, SIM115
+    return cast(BinaryIO, open(path, mode, opener=_open))
 
 
 def _open(path: str, flags: int) -> int:
@@ -29,9 +29,7 @@ def _open(path: str, flags: int) -> int:
     return number
 
 
-def read_bytes(
-    path: str | Path, most: int = MOST, kind: type[UnmaskError] = RequestError
-) -> bytes:
+def read_bytes(path: str | Path, most: int = MOST, kind: type[UnmaskError] = RequestError) -> bytes:
     """The bytes of a file; errors are of this kind."""
     try:
         with opened(path) as stream:

@@ -12,7 +12,7 @@ from math import inf, isnan
 from operator import attrgetter
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints, overload
 
-from unmask.errors import RuleError, UnknownName
+from unmask.errors import RuleError, UnknownName, shown
 from unmask.rules.part import ABILITIES, STAGE_NAMES, Abilities, check_abilities, check_part
 from unmask.rules.view import EVERYTHING, Needs
 
@@ -312,6 +312,8 @@ def _named(stage: str, target: T | None, needs: Needs) -> T | Callable[[T], T]:
     """Register a function under its own name; without one, return the decorator that does it."""
 
     def put(function: T) -> T:
+        if not hasattr(function, "__name__"):
+            raise RuleError(f"a part is a function or a class, got {shown(function)}")
         return register(stage, function.__name__, needs=needs)(function)
 
     return put if target is None else put(target)

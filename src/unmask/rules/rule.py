@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from unmask.errors import RuleError
+from unmask.errors import RuleError, shown
 from unmask.rules.checks import (
     check_chosen,
     checked_candidates,
@@ -249,6 +249,8 @@ class Rule:
 
 def _spelled_out(text: str) -> str:
     """The rule of a recipe if the text is its name, else the text."""
+    if not isinstance(text, str):
+        raise RuleError(f"a rule is read from a text, got {shown(text)}")
     recipe = RECIPES.get(text.strip())
     return recipe.rule if recipe else text
 

@@ -209,9 +209,10 @@ def _refuse_control(tokenizer: Tokenizer, value: Any) -> None:
                 f"template_args hold the control token {value[begin:end]!r}; leave it out, or "
                 "allow control tokens"
             )
-    elif isinstance(value, list | tuple | Mapping):
-        names = value if isinstance(value, Mapping) else ()  # a schema's properties have any name
-        for each in (*names, *(value.values() if names else value)):
+    elif isinstance(value, Mapping):  # the properties of a schema have any names
+        _refuse_control(tokenizer, [*value, *value.values()])
+    elif isinstance(value, list | tuple):
+        for each in value:
             _refuse_control(tokenizer, each)
 
 

@@ -85,7 +85,9 @@ class Session:
             self._describe(embedded.NAME if model is None else os.fspath(model), device)
         else:
             if device is not None:
-                raise RequestError("device is for checkpoints; a model in memory is where it is")
+                raise RequestError(
+                    "device is for loading a checkpoint; this model is in memory, so leave it out"
+                )
             held, self.tokenizer, self._described = in_memory(model, tokenizer, self.options)
             self._in_memory, self.spec = held, held.spec
             self.name, self.device = held.spec.name, held.device

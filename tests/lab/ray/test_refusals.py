@@ -21,7 +21,7 @@ from unmask.server.run import listen
         (["sweep", "embedded", "--ray", "127.0.0.1"], "--ray takes HOST:PORT, auto, or nothing"),
         (["sweep", "embedded", "--ray", "ray://head:1"], "run the command on a machine of the"),
         (["sweep", "embedded", "--ray", "--device", "cuda:0"], "--device is cuda or cpu, got"),
-        (["sweep", "embedded", "--ray", "--workers", "0"], "--workers must be from 1 to 256, got 0"),
+        (["sweep", "embedded", "--ray", "--workers", "0"], "--workers must be from 1 to 256"),
         (["eval", "--task", "words", "--ray", "x"], "--ray takes HOST:PORT, auto, or nothing"),
         (["serve", "--ray", "x"], "--ray takes HOST:PORT, auto, or nothing"),
         (["serve", "--replicas", "2"], "--replicas needs --ray"),

@@ -118,4 +118,4 @@ def test_no_more_of_a_file_is_read_than_a_trace_may_have(tmp_path, monkeypatch, 
     file.symlink_to("/dev/zero")
     for command in ("explain", "page"):
         assert main([command, str(file)]) == 2
-        assert "endless.trace is too large: a trace holds at most" in capsys.readouterr().err
+        assert "endless.trace is too large; at most" in capsys.readouterr().err

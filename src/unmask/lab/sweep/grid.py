@@ -48,6 +48,10 @@ class Setting:
     limit: int | None = None
     timed: bool = False  # whether the seconds matter, so that they are never another run's
 
+    def __post_init__(self) -> None:
+        if self.limit is not None:
+            KEYS["limit"].check("limit", self.limit)
+
 
 @dataclass(frozen=True)
 class Sweep:

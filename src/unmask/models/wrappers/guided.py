@@ -7,14 +7,14 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from unmask.errors import ModelError
-from unmask.models.denoiser import Canvas, Denoiser, Hidden
+from unmask.errors import ModelError, shown
+from unmask.models.denoiser import Canvas, Denoiser, Hidden, check_denoiser
 
 
 def check_scale(scale: float) -> None:
     """Raise unless the guidance scale is >= 0 and finite."""
-    if not 0 <= scale < float("inf"):
-        raise ModelError(f"the guidance scale must be >= 0 and finite, got {scale}")
+    if not isinstance(scale, int | float) or not 0 <= scale < float("inf"):
+        raise ModelError(f"the guidance scale must be >= 0 and finite, got {shown(scale)}")
 
 
 class Guided:
@@ -25,6 +25,7 @@ class Guided:
 
     def __init__(self, model: Denoiser, scale: float) -> None:
         check_scale(scale)
+        check_denoiser(model)
         self.model, self.device = model, model.device
         self.spec = replace(model.spec, shadows=False)
         self.scale = scale
