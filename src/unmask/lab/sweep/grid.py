@@ -12,7 +12,7 @@ from typing import Any
 
 from unmask.decoding.options import OPTIONS, DecodingOptions, Option
 from unmask.embedded import NAME
-from unmask.errors import LabError, RequestError, UnknownName
+from unmask.errors import LabError, RequestError, UnknownName, require_whole
 from unmask.rules.registry import kind_of, knobs_of, notation, show
 from unmask.rules.rule import Rule
 from unmask.rules.stability import Stability
@@ -43,6 +43,10 @@ class Setting:
     preset: str | None = None
     limit: int | None = None
     timed: bool = False  # whether the seconds matter, so that they are never another run's
+
+    def __post_init__(self) -> None:
+        if self.limit is not None:
+            require_whole("limit", self.limit, 1)
 
 
 @dataclass(frozen=True)

@@ -64,7 +64,7 @@ def run(
                 decode_on_cluster(works, options, options.cluster, progress)
             elif len(options.devices) == 1:
                 with _released_after_errors(store):
-                    _decode_here(store, works, options, progress, models or LastModel())
+                    decode_here(store, works, options, progress, models or LastModel())
             else:
                 _decode_in_workers(store, works, options, progress)
         for work in works:
@@ -108,13 +108,14 @@ def summaries(file: Path, works: Sequence[Work]) -> list[Summary]:
         ]
 
 
-def _decode_here(
+def decode_here(
     store: Store,
     works: Sequence[Work],
     options: RunOptions,
     progress: ProgressListener,
     models: LastModel,
 ) -> None:
+    """Decode in this process what the store lacks."""
     (device,) = options.devices
     store.sign_in(environment(torch.device(device), options.batch_size))
     for group in _groups(works, options.memo):
@@ -151,7 +152,7 @@ def _groups(works: Sequence[Work], memo: bool) -> Iterator[list[Work]]:
     together: dict[tuple[object, ...], list[Work]] = {}
     for work, single in zip(works, alone, strict=True):
         if not single:
-            together.setdefault(_memo_of(work), []).append(work)
+            together.setdefault(memo_of(work), []).append(work)
     for members in together.values():
         most = max(len(work.examples) for work in members)
         batches = math.ceil(most * len(members) / AT_ONCE)
@@ -160,7 +161,7 @@ def _groups(works: Sequence[Work], memo: bool) -> Iterator[list[Work]]:
             yield [work.only(list(work.by_name)[start : start + size]) for work in members]
 
 
-def _memo_of(work: Work) -> tuple[object, ...]:
+def memo_of(work: Work) -> tuple[object, ...]:
     """Equal for trials that reach the same canvases: of one model, task and window."""
     return *model_of(work), work.trial.task, work.trial.block
 
@@ -182,7 +183,7 @@ def _worker(wanted: Wanted, options: RunOptions, failures: SimpleQueue[str]) -> 
             import_parts(name)
         works = planned(wanted, options.data)
         with Store(options.store) as store:
-            _decode_here(store, works, options, Silent(), LastModel())
+            decode_here(store, works, options, Silent(), LastModel())
     except UnmaskError as error:
         failures.put(str(error))
         sys.exit(2)
