@@ -260,7 +260,9 @@ def record(arena: Arena) -> dict[str, Any]:
                     {
                         "rule": each.entry.name,
                         "aup": each.area.value,
-                        "settings": [s.record() for s in each.curve.summaries],
+                        "settings": [
+                            {"rule": s.trial.rule, **s.record()} for s in each.curve.summaries
+                        ],
                     }
                     for each in field.contestants
                 ],
