@@ -49,7 +49,8 @@ def test_a_rule_of_ones_own_stands_beside_the_recipes(call, tmp_path):
 def test_the_cost_is_told_before_anything_runs(call, tmp_path):
     code, out, _ = call("--dry-run")
     assert code == 0
-    assert "trials" in out
+    assert "copy, full window: " in out
+    assert " s on this machine (cpu, 1 worker), by a trial run of one example" in out
     assert not (tmp_path / "unmask-arena").exists()
 
 

@@ -88,7 +88,7 @@ def test_the_verdict_names_a_difference_only_if_it_has_a_star():
     alike = RuleComparison(curves_of(entropy=("0" * 9 + "1", 8), margin=("0" * 8 + "11", 8)))
     (verdict,) = alike.verdicts()
     assert verdict.startswith("On 10 examples, margin and entropy cannot be told apart: +10.0")
-    assert verdict.endswith("The forwards do not differ.")
+    assert verdict.endswith("No difference in forwards is shown.")
 
 
 def test_the_verdict_on_several_rules_says_both_p():
@@ -183,3 +183,9 @@ def test_rules_of_different_settings_are_refused_with_the_reason():
     with pytest.raises(LabError, match="in one setting, but these differ") as caught:
         unmask.compare(["confidence | eb(0.1)", "swd-block32"], "words", length=48)
     assert "give --block, --length or --eos" in str(caught.value)
+
+
+def test_a_limit_below_one_is_refused():
+    for limit in (0, -3):
+        with pytest.raises(RequestError, match=f"limit must be a whole number >= 1, got {limit}"):
+            unmask.compare(["eb", "swd"], "copy", limit=limit)

@@ -178,7 +178,7 @@ def test_a_threshold_compares_a_probability_as_it_is():
 
 
 def test_a_probability_above_1_is_refused():
-    with pytest.raises(RuleError, match=r"gave 1.8 as a probability, which is at most 1"):
+    with pytest.raises(RuleError, match=r"gave 1.8 as a probability, which is in \[0, 1\]"):
         Rule(lambda view: Scores.probability(2 * view.confidence), TopK(1))(hand_view([0.9, 0.5]))
 
 

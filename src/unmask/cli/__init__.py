@@ -131,6 +131,13 @@ def _run(arguments: argparse.Namespace) -> int:
     except OSError as error:  # a full disk, a closed file
         print(f"unmask {arguments.command}: {in_one_line(error)}", file=sys.stderr)
         return 1
+    except Exception as error:
+        from unmask.rules.plugins import part_failure
+
+        if not (failure := part_failure(error)):
+            raise
+        print(f"unmask {arguments.command}: {failure}", file=sys.stderr)
+        return 2
     return code
 
 

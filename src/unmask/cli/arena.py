@@ -77,6 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
     from unmask.lab.grading import Tools
     from unmask.lab.sweep.cost import dry_run
     from unmask.lab.sweep.grid import Setting
+    from unmask.lab.sweep.memo_cost import memo_dry_run
     from unmask.lab.sweep.plan import Sessions
 
     given = given_options(_shared(arguments))
@@ -93,7 +94,7 @@ def run(arguments: argparse.Namespace) -> int:
     rules = roster(arguments.length, arguments.rules, _names(arguments.only), newline)
     plan = plan_arena(rules, places, usual)
     if arguments.dry_run:
-        for line in dry_run(plan.all, running):
+        for line in (memo_dry_run if running.memo else dry_run)(plan.all, running):
             print(line)
         return 0
     arguments.output.mkdir(parents=True, exist_ok=True)  # an impossible place fails now

@@ -117,11 +117,13 @@ def _print(comparison: RuleComparison, arguments: argparse.Namespace, options: R
 
 def _print_apart(examples: Sequence[dict[str, Any]]) -> None:
     """Print some examples that only one of two rules solves, each with its command."""
+    from unmask.lab.report.wording import counted
+
     groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for each in examples:
         groups.setdefault((each["right"], each["wrong"]), []).append(each)
     for (right, wrong), members in groups.items():
-        print(f"\nright with {right}, wrong with {wrong}: {len(members)} examples")
+        print(f"\nright with {right}, wrong with {wrong}: {counted(len(members), 'example')}")
         for each in members[:SHOWN]:
             print(f"  {each['command']}")
 

@@ -59,8 +59,9 @@ def _check_progress(settings: Settings, state: State, view: View, chosen: Tensor
     select = settings.rule.select
     stuck = waiting & view.masked.any(-1)
     if bool(stuck.any()) and not abilities_of(select).waits:
+        parts = " | ".join(map(spelled, (select, *settings.rule.limits)))
         raise RuleError(
-            f"{spelled(select)} chose nothing though masks are left; a selection chooses at "
+            f"{parts} chose nothing though masks are left; a selection chooses at "
             "least one per step, or says `waits = True`"
         )
     if bool((waiting & (state.idle >= MOST_IDLE)).any()):

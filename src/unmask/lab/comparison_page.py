@@ -25,7 +25,7 @@ from unmask.lab.rule_comparison import RuleComparison
 from unmask.lab.summary import Summary
 
 PLOT = "accuracy-forwards"
-MOST = 40  # examples on the page; the JSON file has all
+MOST = 10  # examples of two rules on the page; the JSON file has all
 
 
 def write_comparison(comparison: RuleComparison, folder: Path) -> Iterator[Path]:
@@ -81,18 +81,20 @@ def _table(caption: str, rows: Sequence[Sequence[str]], notes: Sequence[str]) ->
 
 def _apart(comparison: RuleComparison) -> list[Section]:
     """The examples that only one of two rules solves, with the commands that trace both."""
-    examples = comparison.disagreements()
-    if not examples:
+    groups: dict[tuple[str, str], list[dict[str, str]]] = {}
+    for each in comparison.disagreements():
+        groups.setdefault((each["right"], each["wrong"]), []).append(each)
+    if not groups:
         return []
-    intro = f"{counted(len(examples), 'example')} solved by one of two rules only"
-    intro += f"; the first {MOST} are shown, compare.json has all." if len(examples) > MOST else "."
-    rows = tuple(
-        cells(each["example"], each["right"], each["wrong"], each["command"])
-        for each in examples[:MOST]
-    )
-    names = ("example", "right", "wrong", "trace both")
-    table = ReportTable(intro, columns(*names, left=names[1:]), rows)
-    return [Section("Examples that tell the rules apart", (table,))]
+    tables = []
+    for (right, wrong), members in groups.items():
+        caption = f"Right with {right}, wrong with {wrong}: {counted(len(members), 'example')}"
+        caption += f", of which {MOST} are shown" if len(members) > MOST else ""
+        rows = tuple(cells(each["example"], each["command"]) for each in members[:MOST])
+        shape = columns("example", "trace both", left=("trace both",))
+        tables.append(ReportTable(caption, shape, rows))
+    about = Text("compare.json has all examples that one of two rules alone solves.")
+    return [Section("Examples that tell the rules apart", (about, *tables))]
 
 
 def point_of(summary: Summary) -> PlotPoint:

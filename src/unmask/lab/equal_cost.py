@@ -124,8 +124,7 @@ def at_equal_cost(first: RuleCurve, second: RuleCurve) -> EqualCost:
     If the most expensive setting of one needs fewer forwards than the cheapest of the other, these
     two settings are compared: the one rule could spend more, but gains nothing from it.
     """
-    if reason := why_not(first.settings[0], second.settings[0]):
-        raise LabError(f"{first.name} and {second.name} cannot be compared: {reason}")
+    _check_alike(first, second)
     low, high = _shared(first, second)
     before, after = first.mean_over(low, high), second.mean_over(low, high)
     gained = after - before  # [N]
@@ -133,15 +132,23 @@ def at_equal_cost(first: RuleCurve, second: RuleCurve) -> EqualCost:
     return EqualCost(low, high, float(before.mean()), float(after.mean()), interval, p)
 
 
+def gains_at_equal_cost(first: RuleCurve, second: RuleCurve) -> Array:
+    """How much more of each example the second rule solves at equal forwards, in [-1, 1]: [N]."""
+    _check_alike(first, second)
+    shared = _shared(first, second)
+    return second.mean_over(*shared) - first.mean_over(*shared)
+
+
+def _check_alike(first: RuleCurve, second: RuleCurve) -> None:
+    if reason := why_not(first.settings[0], second.settings[0]):
+        raise LabError(f"{first.name} and {second.name} cannot be compared: {reason}")
+
+
 def strongest(curves: Sequence[RuleCurve]) -> int:
     """The number of the rule that gains most on the others at equal forwards, on average."""
 
     def gain(mine: RuleCurve) -> float:
-        ranges = [(other, *_shared(other, mine)) for other in curves]
-        return sum(
-            float((mine.mean_over(low, high) - other.mean_over(low, high)).mean())
-            for other, low, high in ranges
-        )
+        return sum(float(gains_at_equal_cost(other, mine).mean()) for other in curves)
 
     gains = [gain(curve) for curve in curves]
     return gains.index(max(gains))

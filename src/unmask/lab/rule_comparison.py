@@ -265,7 +265,7 @@ def _verdict(first: str, pair: Against, count: int) -> str:
         return f"{outcome}, at equal forwards from {cost.low:.1f} to {cost.high:.1f}."
     mean, interval = pair.forwards
     if interval.low <= 0 <= interval.high:
-        return f"{outcome}. The forwards do not differ."
+        return f"{outcome}. No difference in forwards is shown."
     spent = "fewer" if mean < 0 else "more"
     low, high = sorted(abs(end) for end in interval)
     needs = f"{pair.curve.name} needs {abs(mean):.1f} {spent} forwards [{low:.1f}, {high:.1f}]"

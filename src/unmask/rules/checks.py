@@ -1,14 +1,16 @@
-"""Checks what scores, modulators and selections return, users' own among them."""
+"""Checks what parts return, users' own among them."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from unmask.errors import RuleError
+from unmask.errors import RuleError, UnknownName
+from unmask.rules.memory import PartMemory
 from unmask.rules.registry import spelled
 from unmask.rules.view import Scores, View
 
@@ -19,14 +21,18 @@ def checked_scores(result: Any, part: Any, view: View) -> Scores:
     """The result of a score; raises if its unit is not known, or not what it says."""
     if isinstance(result, Tensor):
         raise RuleError(_without_unit(result, part, view))
-    scores = checked_modulation(result, part, view)
-    if scores.logarithmic and not _most(scores.value) <= 1 + ROUNDING and _above_one(scores, view):
-        most = float(scores.value[view.masked].max())
+    if not isinstance(result, Scores):
         raise RuleError(
-            f"{spelled(part)} gave {most:g} as a probability, which is at most 1; a number that "
+            f"{spelled(part)} must return unmask.Scores.probability(...) or "
+            f"unmask.Scores.log_utility(...), got {type(result).__name__}"
+        )
+    _check_shape(result, part, view)
+    if result.logarithmic and (wrong := _no_probability(result.value, view)) is not None:
+        raise RuleError(
+            f"{spelled(part)} gave {wrong:g} as a probability, which is in [0, 1]; a number that "
             "only ranks is a log-utility: write `return unmask.Scores.log_utility(...)` around it"
         )
-    return scores
+    return checked_modulation(result, part, view)
 
 
 def _without_unit(scores: Tensor, part: Any, view: View) -> str:
@@ -42,20 +48,24 @@ def _without_unit(scores: Tensor, part: Any, view: View) -> str:
 
 
 def checked_modulation(scores: Any, part: Any, view: View) -> Scores:
-    """The result of a score or modulator; raises unless it is a number for every position."""
+    """The result of a modulator; raises unless it is a number for every position."""
     if not isinstance(scores, Scores):
         raise RuleError(
             f"{spelled(part)} must return Scores, as in `return scores - penalty`, got "
             f"{type(scores).__name__}"
         )
+    _check_shape(scores, part, view)
+    if math.isnan(_most(scores.key)) and _misses(scores, view):
+        raise RuleError(f"{spelled(part)} gave NaN for a masked position")
+    return scores
+
+
+def _check_shape(scores: Scores, part: Any, view: View) -> None:
     if scores.key.shape != view.masked.shape:
         raise RuleError(
             f"{spelled(part)} must give a score for each of {tuple(view.masked.shape)} positions, "
             f"got {tuple(scores.key.shape)}"
         )
-    if math.isnan(_most(scores.key)) and _misses(scores, view):
-        raise RuleError(f"{spelled(part)} gave NaN for a masked position")
-    return scores
 
 
 def _most(numbers: Tensor) -> float:
@@ -63,8 +73,13 @@ def _most(numbers: Tensor) -> float:
     return float(numbers.max()) if numbers.numel() else 0.0
 
 
-def _above_one(scores: Scores, view: View) -> bool:
-    return bool(((scores.value > 1 + ROUNDING) & view.masked).any())
+def _no_probability(values: Tensor, view: View) -> float | None:
+    """A number of a masked position that is below 0 or above 1, or None."""
+    if _most((values - 0.5).abs()) <= 0.5 + ROUNDING:
+        return None
+    inside = values[view.masked]
+    outside = inside[(inside < -ROUNDING) | (inside > 1 + ROUNDING)]
+    return float(outside[0]) if outside.numel() else None
 
 
 def _misses(scores: Scores, view: View) -> bool:
@@ -87,7 +102,7 @@ def checked_candidates(left: Any, part: Any, view: View) -> Tensor:
 
 
 def check_chosen(chosen: Any, select: Any, view: View) -> None:
-    """Raise unless a selection chose masks, with a bool for every position."""
+    """Raise unless a selection or limit chose masks, with a bool for every position."""
     if not isinstance(chosen, Tensor) or chosen.dtype != torch.bool:
         kind = chosen.dtype if isinstance(chosen, Tensor) else type(chosen).__name__
         raise RuleError(
@@ -101,3 +116,23 @@ def check_chosen(chosen: Any, select: Any, view: View) -> None:
         )
     if bool((chosen > view.masked).any()):
         raise RuleError(f"{spelled(select)} chose a position that is not masked or not a candidate")
+
+
+def checked_memory(
+    new: Any, part: Any, declared: Sequence[PartMemory], view: View
+) -> Mapping[str, Tensor]:
+    """What a part remembers after a step; raises unless it declared these names and shapes."""
+    if not isinstance(new, Mapping):
+        raise RuleError(
+            f"{spelled(part)}: remember must return new values by name, got {type(new).__name__}"
+        )
+    shapes = {memory.name: memory.shape(view) for memory in declared}
+    for name, value in new.items():
+        if name not in shapes:
+            raise UnknownName(f"memory of {spelled(part)}", name, shapes)
+        if not isinstance(value, Tensor) or tuple(value.shape) != shapes[name]:
+            got = tuple(value.shape) if isinstance(value, Tensor) else type(value).__name__
+            raise RuleError(
+                f"{spelled(part)}: {name} must be a tensor of shape {shapes[name]}, got {got}"
+            )
+    return new

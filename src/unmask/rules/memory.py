@@ -9,6 +9,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from unmask.errors import RuleError
 from unmask.rules.view import View
 
 
@@ -25,18 +26,27 @@ class PartMemory:
     row: bool = False  # one per row, [B, ...]; else one per position, [B, W, ...]
     sequence: bool = False  # kept in later windows; else it starts anew in each
 
+    def __post_init__(self) -> None:
+        if type(self.start) not in (bool, int, float):
+            raise RuleError(
+                f"the memory {self.name} must start with a number or a bool, got {self.start!r}"
+            )
+
     @property
     def dtype(self) -> torch.dtype:
         """bool, int64 or float64, by the start value."""
         kinds = {bool: torch.bool, int: torch.int64, float: torch.float64}
         return kinds[type(self.start)]
 
+    def shape(self, view: View) -> tuple[int, ...]:
+        """The shape of its values in a step: [B, ...] or [B, W, ...]."""
+        return (*(view.masked.shape[:1] if self.row else view.masked.shape), *self.size)
+
     def of(self, view: View) -> Tensor:
         """What is remembered; the start value where the view holds nothing."""
         if self.name in view.memory:
             return view.memory[self.name]
-        shape = view.masked.shape[:1] if self.row else view.masked.shape
-        return torch.full((*shape, *self.size), self.start, dtype=self.dtype)
+        return torch.full(self.shape(view), self.start, dtype=self.dtype)
 
 
 @dataclass(frozen=True)

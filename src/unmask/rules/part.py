@@ -165,14 +165,25 @@ _ONLY_FOR = {  # the stages of an ability that not every part may have
 }
 
 
+_INPUTS = {  # what a step hands to the parts of a stage, in this order
+    "score": ("view",),
+    "modulate": ("view", "scores"),
+    "candidates": ("view",),
+    "select": ("view", "scores"),
+    "limit": ("view", "scores", "chosen"),
+    "revoke": ("view",),
+}
+
+
 def check_part(target: Any, stage: str, name: str) -> None:
-    """Raise unless a class can be a part of this stage."""
+    """Raise unless a class or function can be a part of this stage."""
     if isinstance(target, type) and not is_dataclass(target):
         raise RuleError(
             f"{name}: the class {target.__name__} must be a dataclass; write "
             "@dataclass(frozen=True) below the decorator that registers it"
         )
     check_abilities(target, stage, name)
+    _check_inputs(target, stage, name)
 
 
 def check_abilities(target: Any, stage: str, name: str) -> None:
@@ -189,6 +200,37 @@ def check_abilities(target: Any, stage: str, name: str) -> None:
             _check_spelling(word, name)
 
 
+def check_values(abilities: Abilities, name: str) -> None:
+    """Raise unless what a part says about itself has the declared types: also its properties."""
+    for ability, value in vars(abilities).items():
+        if value is not ABILITIES[ability]:
+            _check_value(ability, value, name)
+    for memory in abilities.memory:
+        if not isinstance(memory, PartMemory):
+            raise RuleError(f"{name}: memory must be a tuple of PartMemory, got {memory!r} in it")
+
+
+def _check_inputs(target: Any, stage: str, name: str) -> None:
+    """Raise unless a function begins with the inputs of its stage, or `__call__` takes as many."""
+    inputs = _INPUTS.get(stage, ())
+    wanted = ", ".join(inputs)
+    if inspect.isfunction(target):
+        names = tuple(inspect.signature(target).parameters)
+        if names[: len(inputs)] != inputs:
+            raise RuleError(
+                f"{name}: a {STAGE_NAMES[stage]} takes ({wanted}), by these names, then its knobs; "
+                f"got ({', '.join(names)})"
+            )
+    elif isinstance(target, type) and inputs and "around" not in dir(target):
+        calls = [vars(base)["__call__"] for base in target.__mro__ if "__call__" in vars(base)]
+        try:
+            inspect.signature(calls[0]).bind(None, *inputs)
+        except (IndexError, TypeError):
+            raise RuleError(
+                f"{name}: the class of a {STAGE_NAMES[stage]} has a method __call__(self, {wanted})"
+            ) from None
+
+
 def _check_ability(ability: str, value: Any, stage: str, name: str) -> None:
     stages = _ONLY_FOR.get(ability, (stage,))
     if stage not in stages:
@@ -196,9 +238,13 @@ def _check_ability(ability: str, value: Any, stage: str, name: str) -> None:
         raise RuleError(
             f"{name}: {ability} is for a {allowed}, not for a {STAGE_NAMES[stage]}; remove it"
         )
-    default = ABILITIES[ability]
     if inspect.isdatadescriptor(value) or inspect.ismethoddescriptor(value):
         return  # a property: its value is known when the part is made
+    _check_value(ability, value, name)
+
+
+def _check_value(ability: str, value: Any, name: str) -> None:
+    default = ABILITIES[ability]
     if isinstance(default, bool | Needs | tuple | str):
         good, wanted = isinstance(value, type(default)), type(default).__name__
     else:

@@ -265,6 +265,8 @@ def register(
     note: str = "",
 ) -> Callable[[T], T]:
     """Put a class or function into the table under this name."""
+    if stage not in STAGES:
+        raise UnknownName("stage", stage, STAGES)
 
     def put(target: T) -> T:
         check_part(target, stage, name)

@@ -15,14 +15,16 @@ from unmask.errors import RuleError, shown
 from unmask.rules.checks import (
     check_chosen,
     checked_candidates,
+    checked_memory,
     checked_modulation,
     checked_scores,
 )
 from unmask.rules.memory import Edit, PartMemory, Revoke, Window
 from unmask.rules.notation import expand, parse
-from unmask.rules.part import STAGE_NAMES, Abilities, LogitStage, Modulation
+from unmask.rules.part import STAGE_NAMES, Abilities, LogitStage, Modulation, check_values
+from unmask.rules.plugins import naming_parts
 from unmask.rules.recipes import RECIPES
-from unmask.rules.registry import abilities_of, check_made, describe, kind_of, notation
+from unmask.rules.registry import abilities_of, check_made, describe, kind_of, notation, spelled
 from unmask.rules.view import Candidates, Limit, Modulate, Needs, Score, Scores, Select, View
 
 if TYPE_CHECKING:
@@ -63,6 +65,7 @@ class Rule:
     def __post_init__(self) -> None:
         for (stage, part), abilities in zip(self._staged, self._abilities, strict=True):
             check_made(part, stage)
+            check_values(abilities, spelled(part))
             abilities.check_rule(self)
         names = [memory.name for memory in self.memory]
         if twice := {name for name in names if names.count(name) > 1}:
@@ -71,6 +74,7 @@ class Rule:
             )
 
     @classmethod
+    @naming_parts
     def parse(cls, text: str) -> Rule:
         """Read one rule, such as `confidence | swd(5) | eb(0.1)`, or the name of a recipe."""
         return cls.of(parse(_spelled_out(text)))
@@ -143,21 +147,26 @@ class Rule:
         return tuple(memory for abilities in self._abilities for memory in abilities.memory)
 
     @cached_property
-    def _remembering(self) -> tuple[Callable[[View, Decision], dict[str, Tensor]], ...]:
-        return tuple(part.remember for part in self._abilities if part.memory)
+    def _remembering(self) -> tuple[tuple[Any, Abilities], ...]:
+        pairs = zip(self.parts, self._abilities, strict=True)
+        return tuple((part, abilities) for part, abilities in pairs if abilities.memory)
 
+    @naming_parts
     def remembered(self, view: View, decision: Decision) -> dict[str, Tensor]:
         """The new values of the memory after a step, by name."""
         return {
             name: value
-            for remember in self._remembering
-            for name, value in remember(view, decision).items()
+            for part, own in self._remembering
+            for name, value in checked_memory(
+                own.remember(view, decision), part, own.memory, view
+            ).items()
         }
 
     def explain(self) -> Iterator[str]:
         """What the rule does in each step, a sentence for each part."""
         return map(describe, self.parts)
 
+    @naming_parts
     def __call__(self, view: View) -> Decision:
         base = scores = checked_scores(self.score(view), self.score, view)  # 1. score
         for modulation in self.modulations:  # 2. modulate
@@ -168,6 +177,7 @@ class Rule:
         check_chosen(chosen, self.select, offered)
         for limit in self.limits:  # 5. limit
             chosen = limit(offered, scores, chosen)
+            check_chosen(chosen, limit, offered)
         finished = self._finish(view) if self._finish else None
         if self.revoke is None:
             return Decision(base, scores, chosen, torch.zeros_like(chosen), finished=finished)
@@ -202,6 +212,7 @@ class Rule:
             kept += [] if dropped else [part]
         return replace(self, modulators=tuple(kept))
 
+    @naming_parts
     def for_model(self, spec: ModelSpec) -> Rule:
         """The rule with what its parts take from the model; raises if a part does not fit it."""
         rule, fits = self, [abilities.for_model for abilities in self._abilities]

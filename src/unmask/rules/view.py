@@ -145,11 +145,13 @@ class Scores:
     @classmethod
     def log_utility(cls, key: Tensor) -> Scores:
         """A score that is its own log-utility, such as -H: threshold(-0.7) compares it as it is."""
+        key = key.double()
         return cls(key, key)
 
     @classmethod
     def probability(cls, value: Tensor) -> Scores:
         """A score in [0, 1]: ranked by its logarithm; threshold(0.9) compares it as it is."""
+        value = value.double()
         return cls(value.log(), value, logarithmic=True)
 
     def putting_last(self, deferred: Tensor) -> Scores:

@@ -112,7 +112,11 @@ def test_swd_and_an_eos_policy_are_weighed_against_rules_without_them():
         for each in last.contestants
     })  # fmt: skip
     levers = Levers.of(Arena((kept, last)))
-    policy, swd = levers.sentences()
-    assert policy.startswith("EOS last: +65.0 points, mean of 1 field (words +65.0); better with a")
-    assert swd.startswith("SWD: -22.5 points, mean of 2 fields (words -22.5); better with a star")
-    assert ", and worse with a star in words, full window, EOS last (-100.0)." in swd
+    policy, same, swd = levers.sentences()
+    assert policy.startswith("EOS last: use it for words (+65.0* [")
+    assert same.startswith("EOS last, the same rule: ")
+    assert swd.startswith("SWD: it depends on the field for words (-22.5* [")
+    assert swd.endswith("; -100.0 in full window, EOS last to +55.0 in full window, EOS kept).")
+    by_field = {lever.name: lever.contrasts for lever in levers.each}
+    assert [round(100 * each.difference, 1) for each in by_field["SWD"]] == [55.0, -100.0]
+    assert by_field["EOS last"][0].rules == "eb -> eb"

@@ -229,9 +229,9 @@ def test_the_wording_of_the_prompts_is_kept_with_every_trial(file):
 
 def test_a_worker_that_dies_is_told_of(tmp_path, monkeypatch, forked_workers):
     monkeypatch.setattr(running, "_worker", _die)
-    with pytest.raises(UnmaskError, match=r"2 of 2 workers ended early \(exit code 7\)"):
+    with pytest.raises(UnmaskError, match=r"2 of 2 workers ended early: exit code 7"):
         swept(tmp_path / "store.sqlite", works(), devices=("cpu", "cpu"))
 
 
-def _die(wanted, options):
+def _die(wanted, options, failures):
     raise SystemExit(7)

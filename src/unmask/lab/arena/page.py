@@ -90,20 +90,24 @@ def summary(arena: Arena) -> list[Block]:
     levers = Levers.of(arena)
     pays = (
         Text(
-            "Each line compares two rules at equal forwards, in points: the best rule with this "
-            "choice, and the best rule without it. The rule without it has no memory and no gate. "
-            "For a window or an EOS policy, the rule with it has none either. The best rule is the "
-            "one that gains most on the others of its kind, on the same examples."
+            "Each figure compares two rules at equal forwards, in points with a paired 95% "
+            "interval, averaged over the fields of a task: the best rule with this choice, and the "
+            "best rule without it. The rule without it has no memory and no gate. For a window or "
+            "an EOS policy, the rule with it has none either. The best rule is the one that gains "
+            "most on the others of its kind, on the same examples. The same rule: every rule "
+            "without memory and gate is compared with itself, and the mean of all of them is "
+            "shown. So the first figure is for those who may change the rule, too, and the second "
+            "for those who keep theirs. To use or to avoid a choice needs a star."
         ),
         Items(tuple(levers.sentences())),
         Text(levers.stars),
     )
     blocks: list[Block] = [Text(text) for text in opening(arena)]
-    blocks.append(Section("What SWD, an EOS policy, blocks and a gate add", pays))
+    blocks.append(Section("When to use SWD, an EOS policy, blocks or a gate", pays))
     blocks.append(Section("All fields", (_overall(arena),)))
     advices = tuple(Text(advice(fields)) for fields in arena.by_task().values())
     blocks.append(Section("The front of each task", (*advices, *_fronts(arena))))
-    blocks.append(Section("The rules", (_rules(arena),)))
+    blocks.append(Section("The rules", (_rules(arena), _choices(levers))))
     return blocks
 
 
@@ -224,6 +228,20 @@ def _rules(arena: Arena) -> ReportTable:
     return ReportTable(f"Every rule, with at most {VALUES} values of its knob", shape, rows, notes)
 
 
+def _choices(levers: Levers) -> ReportTable:
+    """What each choice changes in every field: the figures behind the sentences."""
+    rows = tuple(
+        cells(lever.name, each.field, each.rules, points(each.difference),
+              points_span(each.interval), f"{each.p:.2g}")
+        for lever in levers.each
+        for each in lever.contrasts
+    )  # fmt: skip
+    names = ("choice", "field without it", "rule without -> with it", "difference", "95%", "p")
+    note = "At equal forwards, in points. Each p is of its row alone, without a correction."
+    shape = columns(*names, left=names[1:3])
+    return ReportTable("What each choice changes, field by field", shape, rows, (note,))
+
+
 def record(arena: Arena) -> dict[str, Any]:
     """For JSON."""
     return {
@@ -242,7 +260,9 @@ def record(arena: Arena) -> dict[str, Any]:
                     {
                         "rule": each.entry.name,
                         "aup": each.area.value,
-                        "settings": [s.record() for s in each.curve.summaries],
+                        "settings": [
+                            {"rule": s.trial.rule, **s.record()} for s in each.curve.summaries
+                        ],
                     }
                     for each in field.contestants
                 ],

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 FRONT = "#8C8C8C"
+MOST_NAMED = 12  # rules whose names fit at their points; more stand in a list beside the plot
 
 
 def front_scatter(
@@ -23,9 +24,11 @@ def front_scatter(
 ) -> None:
     """Plot every rule at its points, joined where it has several, and the front as steps.
 
-    The front is drawn as what can be reached: its accuracy holds until the next point.
+    The front is drawn as what can be reached: its accuracy holds until the next point. If there are
+    many rules, those on the front have their names at their points, and all are in a list.
     """
-    with sheet(files, len(curves), 8.0, 5.2) as figure:
+    many = len(curves) > MOST_NAMED
+    with sheet(files, len(curves), 9.6 if many else 8.0, 5.2) as figure:
         axes = figure.add_subplot()
         steps = _steps(front)
         axes.plot(*steps.T, color=FRONT, linewidth=5, alpha=0.3, zorder=0, solid_joinstyle="miter")
@@ -38,12 +41,19 @@ def front_scatter(
         furnish(axes, title)
         axes.set_xlabel("mean forward passes per problem (NFE)")
         axes.margins(x=0.16, y=0.12)
+        if many:
+            names = [curve.label for curve in curves]
+            axes.legend(
+                lines, names, loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize="x-small",
+                frameon=False, handlelength=3.5,
+            )  # fmt: skip
         figure.draw_without_rendering()  # computes the layout, which the labels need
         figure.set_layout_engine("none")
         labels = [
             Label(curve.label, named.nfe, 100 * named.accuracy, str(line.get_color()))
             for curve, line in zip(curves, lines, strict=True)
             for named in [_named(curve)]
+            if not many or (named.nfe, 100 * named.accuracy) in spots
         ]
         write_labels(axes, labels, np.concatenate([_covered(axes, curves), _along(axes, steps)]))
 

@@ -120,11 +120,12 @@ def _table(costs: Sequence[Cost]) -> Iterator[str]:
 
 def _sums(costs: Sequence[Cost], conditions: str) -> Iterator[str]:
     forwards = sum(cost.left * cost.forwards for cost in costs)
-    yield f"about {forwards:,.0f} forwards left"
+    about = "at most" if any(each.left and each.source == "at most" for each in costs) else "about"
+    yield f"{about} {forwards:,.0f} forwards left"
     known = [cost.seconds for cost in costs if cost.seconds is not None]
     if known:
         yield (
-            f"about {duration(sum(known))} on this machine ({conditions}), by short trial runs; "
+            f"{about} {duration(sum(known))} on this machine ({conditions}), by short trial runs; "
             "loading and grading are extra"
         )
     papers = [cost for cost in costs if cost.seconds is None and counterpart(cost.trial.model)]

@@ -6,18 +6,20 @@ import math
 import multiprocessing
 import os
 import signal
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from multiprocessing import resource_tracker
 from multiprocessing.process import BaseProcess
+from multiprocessing.queues import SimpleQueue
 from pathlib import Path
 from threading import Thread
 
 import torch
 
-from unmask.errors import LabError
+from unmask.errors import LabError, UnmaskError
 from unmask.lab.grading import Tools, selftest
 from unmask.lab.summary import Summary
 from unmask.lab.sweep.decode import decode, warm_up
@@ -64,7 +66,7 @@ def run(
                 decode_on_cluster(works, options, options.cluster, progress)
             elif len(options.devices) == 1:
                 with _released_after_errors(store):
-                    _decode_here(store, works, options, progress, models or LastModel())
+                    decode_here(store, works, options, progress, models or LastModel())
             else:
                 _decode_in_workers(store, works, options, progress)
         for work in works:
@@ -108,13 +110,14 @@ def summaries(file: Path, works: Sequence[Work]) -> list[Summary]:
         ]
 
 
-def _decode_here(
+def decode_here(
     store: Store,
     works: Sequence[Work],
     options: RunOptions,
     progress: ProgressListener,
     models: LastModel,
 ) -> None:
+    """Decode in this process what the store lacks."""
     (device,) = options.devices
     store.sign_in(environment(torch.device(device), options.batch_size))
     for group in _groups(works, options.memo):
@@ -151,7 +154,7 @@ def _groups(works: Sequence[Work], memo: bool) -> Iterator[list[Work]]:
     together: dict[tuple[object, ...], list[Work]] = {}
     for work, single in zip(works, alone, strict=True):
         if not single:
-            together.setdefault(_memo_of(work), []).append(work)
+            together.setdefault(memo_of(work), []).append(work)
     for members in together.values():
         most = max(len(work.examples) for work in members)
         batches = math.ceil(most * len(members) / AT_ONCE)
@@ -160,7 +163,7 @@ def _groups(works: Sequence[Work], memo: bool) -> Iterator[list[Work]]:
             yield [work.only(list(work.by_name)[start : start + size]) for work in members]
 
 
-def _memo_of(work: Work) -> tuple[object, ...]:
+def memo_of(work: Work) -> tuple[object, ...]:
     """Equal for trials that reach the same canvases: of one model, task and window."""
     return *model_of(work), work.trial.task, work.trial.block
 
@@ -169,16 +172,23 @@ def _has_shadows(work: Work) -> bool:
     return Rule.parse(work.trial.rule).needs.shadow
 
 
-def _worker(wanted: Wanted, options: RunOptions) -> None:
-    """One of several processes: plans the same sweep and decodes examples that are free."""
+def _worker(wanted: Wanted, options: RunOptions, failures: SimpleQueue[str]) -> None:
+    """One of several processes: plans the same sweep and decodes examples that are free.
+
+    It puts the reason into `failures` if it cannot go on.
+    """
     end_with_parent()
     if options.devices[0] == "cpu":
         torch.set_num_threads(1)
-    for name in options.imports:
-        import_parts(name)
-    works = planned(wanted, options.data)
-    with Store(options.store) as store:
-        _decode_here(store, works, options, Silent(), LastModel())
+    try:
+        for name in options.imports:
+            import_parts(name)
+        works = planned(wanted, options.data)
+        with Store(options.store) as store:
+            decode_here(store, works, options, Silent(), LastModel())
+    except UnmaskError as error:
+        failures.put(str(error))
+        sys.exit(2)
 
 
 def end_with_parent() -> None:
@@ -201,12 +211,11 @@ def _decode_in_workers(
     store: Store, works: Sequence[Work], options: RunOptions, progress: ProgressListener
 ) -> None:
     spawn = multiprocessing.get_context("spawn")
+    failures: SimpleQueue[str] = spawn.SimpleQueue()
+    shares = [wanted_of(_share(works, options, i)) for i in range(len(options.devices))]
     workers = [
-        spawn.Process(
-            target=_worker,
-            args=(wanted_of(_share(works, options, number)), replace(options, devices=(device,))),
-        )
-        for number, device in enumerate(options.devices)
+        spawn.Process(target=_worker, args=(share, replace(options, devices=(device,)), failures))
+        for share, device in zip(shares, options.devices, strict=True)
     ]
     wanted = {work.trial.key: set(work.asks) for work in works}
     counts = {work.trial.key: len(store.finished(work.trial) & set(work.asks)) for work in works}
@@ -224,8 +233,9 @@ def _decode_in_workers(
             pause = max(POLL, 20 * (time.monotonic() - begun))  # leaves the processor to workers
     codes = [worker.exitcode for worker in workers if worker.exitcode]
     if codes and any(store.missing(work.trial, work.asks) for work in works):
+        reason = f"exit code {codes[0]}" if failures.empty() else failures.get()
         raise LabError(
-            f"{len(codes)} of {len(workers)} workers ended early (exit code {codes[0]}); "
+            f"{len(codes)} of {len(workers)} workers ended early: {reason}; "
             "finished examples are kept: run the same command again to go on"
         )
 
