@@ -364,7 +364,7 @@ def test_a_decision_that_fails_takes_its_own_rows_out_and_no_others():
         for step in batch.step(failed):
             results |= {result.key: result for result in step.finished}
     (failure,) = failed
-    assert (failure.keys, type(failure.error)) == (tuple(bad), ZeroDivisionError)
+    assert (failure.keys, type(failure.error.__cause__)) == (tuple(bad), ZeroDivisionError)
     assert set(results) == set(good)
     for key, text in zip(good, (rule, "confidence | top(1)"), strict=True):
         assert outcome(results[key]) == outcome(decode(model, good[key], text, length=8))

@@ -10,7 +10,7 @@ from tools.site_hooks import on_page_markdown
 
 DOCS = ROOT / "docs"
 LONG = {  # references and tables, in which one looks things up
-    "rules.md", "semantics.md", "benchmarks-tables.md", "embedded-tables.md",
+    "rules.md", "semantics.md", "arena-tables.md", "benchmarks-tables.md", "embedded-tables.md",
 }  # fmt: skip
 NAV = (ROOT / "mkdocs.yml").read_text().partition("\nnav:\n")[2]
 
