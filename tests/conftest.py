@@ -157,6 +157,7 @@ LONG = {
 # What is missing and the command that adds it, by the reason of a skipped test.
 INSTALL = (
     (re.compile(r"chromium"), "chromium", "sudo apt-get install chromium"),
+    (re.compile(r"interpreter below /root"), "a Python outside /root", "make PYTHON=PATH test"),
     (re.compile(r"bwrap|bubblewrap"), "bubblewrap", "sudo apt-get install bubblewrap"),
     (re.compile(r"SGLang is not installed"), "sglang", "make test-engines"),
     (re.compile(r"there is no CUDA device"), "a CUDA device", ""),

@@ -49,7 +49,8 @@ def new_process(path: str | Path = "") -> Iterator[None]:
         finally:
             for part in registry.TABLE.keys() - before:
                 kind = registry.TABLE.pop(part)
-                sys.modules.pop(kind.target.__module__, None)
+                if kind.target.__module__ != "__main__":
+                    sys.modules.pop(kind.target.__module__, None)
             parts_of.cache_clear()
 
 

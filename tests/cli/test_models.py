@@ -42,7 +42,8 @@ def test_every_family_is_listed_with_how_it_attends(capsys):
         assert ", ".join(family.architectures) in out
 
 
-def test_public_checkpoints_are_listed_with_those_for_a_laptop_first(capsys):
+def test_public_checkpoints_are_listed_with_those_for_a_laptop_first(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "120")
     assert main(["models", "--json"]) == 0
     listed = json.loads(capsys.readouterr().out)
     assert [each["hub_id"] for each in listed] == [known.hub_id for known in KNOWN]

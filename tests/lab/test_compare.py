@@ -183,9 +183,3 @@ def test_rules_of_different_settings_are_refused_with_the_reason():
     with pytest.raises(LabError, match="in one setting, but these differ") as caught:
         unmask.compare(["confidence | eb(0.1)", "swd-block32"], "words", length=48)
     assert "give --block, --length or --eos" in str(caught.value)
-
-
-def test_a_limit_below_one_is_refused():
-    for limit in (0, -3):
-        with pytest.raises(RequestError, match=f"limit must be a whole number >= 1, got {limit}"):
-            unmask.compare(["eb", "swd"], "copy", limit=limit)

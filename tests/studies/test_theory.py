@@ -269,7 +269,7 @@ def test_json_holds_the_numbers_of_the_result(capsys):
 
 @pytest.mark.parametrize("argv", [("--cases", "0"), ("--cases", "-3"), ("--seed", "-1")])
 def test_bad_numbers_are_refused_in_one_line(argv):
-    wrong = rf"{argv[0][2:]} must be (a whole number )?>= \d, got {argv[1]}$"
+    wrong = rf"{argv[0][2:]} must be .*, got {argv[1]}$"
     with pytest.raises(UnmaskError, match=wrong):
         command.run(parse(*argv))
 

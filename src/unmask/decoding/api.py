@@ -8,9 +8,9 @@ from typing import Literal
 
 from torch import Tensor
 
-from unmask.decoding.loop import decode_steps, longest_first
+from unmask.decoding.loop import decode_steps
 from unmask.decoding.options import DecodingOptions, Eos
-from unmask.decoding.request import Request, infill_request, prompt_request
+from unmask.decoding.request import Request, infill_request, longest_first, prompt_request
 from unmask.decoding.resolve import Resolved, resolve
 from unmask.decoding.results import Result
 from unmask.decoding.sampling import Sampling

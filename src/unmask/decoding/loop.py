@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import islice
-from numbers import Integral
 from typing import NamedTuple
 
 import torch
 
 from unmask.decoding.canvas import canvas_of
 from unmask.decoding.decide import Decide, by_rule
-from unmask.decoding.options import MOST
-from unmask.decoding.request import Request, Settings
+from unmask.decoding.request import Request, Settings, check_batch_size
 from unmask.decoding.results import Step
 from unmask.decoding.rows import Reducer, Rows
 from unmask.errors import RequestError, shown
@@ -128,10 +126,7 @@ def decode_steps(
     Requests are numbered in their order, and a step names its rows by these `keys`. The other
     arguments are those of `Batch`.
     """
-    if not isinstance(batch_size, Integral) or not 1 <= batch_size <= MOST:
-        raise RequestError(
-            f"batch_size must be a whole number from 1 to {MOST}, got {shown(batch_size)}"
-        )
+    check_batch_size(batch_size)
     batch, waiting = Batch(model, keep_logits, reducer), iter(requests)
     while True:
         for request in islice(waiting, batch_size - len(batch)):
@@ -139,8 +134,3 @@ def decode_steps(
         if not len(batch):
             return
         yield from batch.step()
-
-
-def longest_first(lengths: Sequence[int]) -> list[int]:
-    """The numbers of requests of these lengths, the longest first."""
-    return sorted(range(len(lengths)), key=lambda number: -lengths[number])

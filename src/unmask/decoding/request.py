@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from numbers import Integral
 
 import torch
 from torch import Tensor
@@ -232,3 +233,16 @@ def _checked(spec: ModelSpec, request: Request) -> Request:
         raise RequestError(f"eos={settings.eos!r} needs an EOS token, and {spec.name} has none")
     check_language(spec, request)
     return request
+
+
+def check_batch_size(batch_size: int) -> None:
+    """Raise unless this many rows can decode at once."""
+    if not isinstance(batch_size, Integral) or not 1 <= batch_size <= MOST:
+        raise RequestError(
+            f"batch_size must be a whole number from 1 to {MOST}, got {shown(batch_size)}"
+        )
+
+
+def longest_first(lengths: Sequence[int]) -> list[int]:
+    """The numbers of requests of these lengths, the longest first."""
+    return sorted(range(len(lengths)), key=lambda number: -lengths[number])

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from unmask.decoding.eos import first_stop
-from unmask.decoding.state import State
+from unmask.decoding.state import Member, State
 from unmask.rules.rule import Decision
 from unmask.rules.view import View
 
@@ -35,17 +35,17 @@ class Result:
 
     @classmethod
     def of(
-        cls, state: State, row: int, key: int, length: int | None, stop_ids: tuple[int, ...]
+        cls, state: State, row: int, member: Member, stop_ids: tuple[int, ...], complete: bool
     ) -> Result:
-        """The result of a row that has no mask left, with the first `length` tokens it wrote."""
+        """The result of a row that has no mask left, with the tokens that were asked for."""
         end = int(state.length[row])
         canvas, answer = state.tokens[row, :end].clone(), state.answer[row, :end]
-        if length is not None:  # the rest only fills up the last block
-            answer = answer & (answer.cumsum(-1) <= length)
+        if member.length is not None:  # the rest only fills up the last block
+            answer = answer & (answer.cumsum(-1) <= member.length)
         commit = state.commit_step[row, :end].clone()
         upto = first_stop(canvas, answer, stop_ids) + 1
         return cls(
-            key=key,
+            key=member.key,
             canvas=canvas,
             answer=canvas[answer],
             commit_step=commit,
@@ -53,6 +53,7 @@ class Result:
             nfe_eos=int(commit[:upto][answer[:upto]].max()) + 1,
             stop_ids=stop_ids,
             kl_error=float(state.kl_error[row]),
+            complete=complete,
         )
 
 

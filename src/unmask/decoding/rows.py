@@ -247,13 +247,11 @@ class Rows:
         finished = ~self.state.masked.any(-1)
         if held is not None:
             finished &= ~held
-        state, members, ends = self.state, self.members, self.spec.stop_ids
-        filled = (
-            Result.of(state, row, members[row].key, members[row].length, ends)
+        state, ends, complete = self.state, self.spec.stop_ids, self.constraint is not None
+        results = tuple(
+            Result.of(state, row, self.members[row], ends, complete)
             for row in finished.nonzero()[:, 0].tolist()
         )
-        complete = self.constraint is not None
-        results = tuple(replace(result, complete=complete) for result in filled)
         self._open_windows(hidden, first, held)
         if results:
             self._keep((~finished).nonzero()[:, 0].tolist())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from unmask.errors import RuleError, shown
 from unmask.models.recommended import RECOMMENDED
 
 DEFAULT_RULE = RECOMMENDED
@@ -103,3 +104,11 @@ RECIPES: dict[str, Recipe] = {
         ),
     )
 }
+
+
+def rule_text(text: str) -> str:
+    """The rule of a recipe if the text is its name, else the text."""
+    if not isinstance(text, str):
+        raise RuleError(f"a rule is read from a text, got {shown(text)}")
+    recipe = RECIPES.get(text.strip())
+    return recipe.rule if recipe else text

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from unmask.errors import RuleError, shown
+from unmask.errors import RuleError
 from unmask.rules.checks import (
     check_chosen,
     checked_candidates,
@@ -23,7 +23,7 @@ from unmask.rules.memory import Edit, PartMemory, Revoke, Window
 from unmask.rules.notation import expand, parse
 from unmask.rules.part import STAGE_NAMES, Abilities, LogitStage, Modulation, check_values
 from unmask.rules.plugins import naming_parts
-from unmask.rules.recipes import RECIPES
+from unmask.rules.recipes import rule_text
 from unmask.rules.registry import abilities_of, check_made, describe, kind_of, notation, spelled
 from unmask.rules.view import Candidates, Limit, Modulate, Needs, Score, Scores, Select, View
 
@@ -77,12 +77,12 @@ class Rule:
     @naming_parts
     def parse(cls, text: str) -> Rule:
         """Read one rule, such as `confidence | swd(5) | eb(0.1)`, or the name of a recipe."""
-        return cls.of(parse(_spelled_out(text)))
+        return cls.of(parse(rule_text(text)))
 
     @classmethod
     def expand(cls, text: str) -> list[Rule]:
         """Read a rule with braces as all the rules that it stands for, in order."""
-        return [cls.parse(line) for line in expand(_spelled_out(text))]
+        return [cls.parse(line) for line in expand(rule_text(text))]
 
     @classmethod
     def of(cls, parts: Sequence[Any]) -> Rule:
@@ -154,13 +154,10 @@ class Rule:
     @naming_parts
     def remembered(self, view: View, decision: Decision) -> dict[str, Tensor]:
         """The new values of the memory after a step, by name."""
-        return {
-            name: value
-            for part, own in self._remembering
-            for name, value in checked_memory(
-                own.remember(view, decision), part, own.memory, view
-            ).items()
-        }
+        new: dict[str, Tensor] = {}
+        for part, own in self._remembering:
+            new |= checked_memory(own.remember(view, decision), part, own.memory, view)
+        return new
 
     def explain(self) -> Iterator[str]:
         """What the rule does in each step, a sentence for each part."""
@@ -205,8 +202,7 @@ class Rule:
 
     def without(self, modulator: Modulate) -> Rule:
         """The rule without one of its modulators, and without the parts around it."""
-        kept: list[Modulate] = []
-        dropped = False
+        kept, dropped = list[Modulate](), False
         for part in self.modulators:
             dropped = part is modulator or (dropped and abilities_of(part).around is not None)
             kept += [] if dropped else [part]
@@ -256,14 +252,6 @@ class Rule:
         gates = (modulation.ready for modulation in self.modulations)
         adaptive = abilities_of(self.select).adaptive
         return next((gate for gate in gates if gate), None) if adaptive else None
-
-
-def _spelled_out(text: str) -> str:
-    """The rule of a recipe if the text is its name, else the text."""
-    if not isinstance(text, str):
-        raise RuleError(f"a rule is read from a text, got {shown(text)}")
-    recipe = RECIPES.get(text.strip())
-    return recipe.rule if recipe else text
 
 
 def _modulated(modulate: Modulate, view: View, scores: Scores) -> Scores:

@@ -15,9 +15,8 @@ from typing import Any, BinaryIO, overload
 import torch
 
 from unmask import embedded
-from unmask.decoding.loop import longest_first
 from unmask.decoding.options import LOADING, DecodingOptions, Option
-from unmask.decoding.request import Request
+from unmask.decoding.request import Request, longest_first
 from unmask.decoding.resolve import Resolved, resolve
 from unmask.decoding.results import Step
 from unmask.errors import RequestError, shown

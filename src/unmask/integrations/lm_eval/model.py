@@ -16,8 +16,7 @@ from lm_eval.utils import get_rolling_token_windows, make_disjoint_window, warni
 from tqdm import tqdm
 
 from unmask import __version__
-from unmask.decoding.loop import longest_first
-from unmask.decoding.request import prompt_request
+from unmask.decoding.request import longest_first, prompt_request
 from unmask.errors import RequestError
 from unmask.integrations.lm_eval.generation import CountedText, TextRequest, generations
 from unmask.integrations.lm_eval.options import ModelArguments, read_generation
