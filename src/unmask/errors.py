@@ -14,12 +14,16 @@ class RuleError(UnmaskError):
     """A rule that cannot be read, or parts that do not fit together."""
 
 
+class PartError(RuleError):
+    """A part of the user's own that raised something; its cause is that exception."""
+
+
 class RequestError(UnmaskError):
     """A canvas or setting that cannot be decoded; raised before the first forward pass."""
 
 
 class LanguageError(RequestError):
-    """A language that cannot be kept, or that holds no answer for the canvas."""
+    """A language that is not supported, or that holds no answer for the canvas."""
 
 
 class ModelError(UnmaskError):

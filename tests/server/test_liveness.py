@@ -45,7 +45,7 @@ def parts():
 def test_a_rule_that_ends_the_interpreter_ends_only_its_own_request(parts, caplog):
     kinds, _ = parts
     with serving("--batch-size", 4) as running:
-        for kind in DEADLY:
+        for kind in (*DEADLY, KeyError):
             kinds[:] = [kind]
             for fields in ({}, {"n": 3}):
                 response = running.chat(rule="confidence | deadly", **fields)

@@ -48,7 +48,7 @@ def multiply(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         min(torch.get_num_threads(), 1 + rows * weight.numel() // SHARE),
     )  # fmt: skip
     if not served:
-        raise Unavailable("it is for processors with AVX2 and without AVX-512")
+        raise Unavailable("it is for x86 processors with AVX2")
     return out
 
 

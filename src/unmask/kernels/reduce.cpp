@@ -176,11 +176,11 @@ void unmask_sum_classes(int dtype, const void *logits, int64_t stride, int64_t r
 }
 
 // x W^T + b: float32 [count, inputs], with room for 16 * inputs * ceil(count / 16) floats in `panels`.
-// Returns 0 if this is no processor with AVX2 as its best; then nothing is written.
+// Returns 0 if the processor has no AVX2; then nothing is written.
 int unmask_multiply(int dtype, const float *x, float *panels, const void *weight, const float *bias,
                     int64_t count, int64_t outputs, int64_t inputs, float *out, int threads) {
 #if defined(__x86_64__)
-  if (best_level() == 1) {
+  if (best_level() >= 1) {
     avx2::pack_panels(x, count, inputs, panels);
     const int64_t blocks = (outputs + avx2::OUTPUTS - 1) / avx2::OUTPUTS;
     const ProductJob job{dtype, panels, weight, bias, count, outputs, inputs, out, blocks};

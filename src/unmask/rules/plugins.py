@@ -11,7 +11,7 @@ from pathlib import Path
 from traceback import walk_tb
 from typing import ParamSpec, TypeVar
 
-from unmask.errors import RuleError, UnmaskError
+from unmask.errors import PartError, RuleError, UnmaskError
 from unmask.rules.registry import TABLE, kinds
 
 P = ParamSpec("P")
@@ -52,7 +52,7 @@ def import_hint(origins: Mapping[str, str]) -> str:
     return "".join(told)
 
 
-def part_failure(error: Exception) -> RuleError | None:
+def part_failure(error: Exception) -> PartError | None:
     """What a user's part raised, in one line with its place; None if no such part raised it."""
     modules = {kind.target.__module__ for kind in TABLE.values()}
     users = {name for name in modules if not name.startswith("unmask.")}
@@ -65,7 +65,7 @@ def part_failure(error: Exception) -> RuleError | None:
         return None
     code, line = places[-1]
     place = f"{Path(code.co_filename).name}, line {line}, in {code.co_name}"
-    return RuleError(f"{place}: {_reason(error)}")
+    return PartError(f"{place}: {_reason(error)}")
 
 
 def naming_parts(step: Callable[P, T]) -> Callable[P, T]:

@@ -11,7 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from unmask.errors import RequestError, RuleError, did_you_mean
+from unmask.errors import PartError, RequestError, RuleError, did_you_mean
 from unmask.server.limits import OverLimit
 from unmask.server.schema import UNSUPPORTED, ChatRequest, CompletionRequest
 
@@ -73,6 +73,8 @@ def failed_row(error: BaseException) -> ApiError:
     """The error for a row that failed while decoding."""
     if isinstance(error, ApiError):
         return error
+    if isinstance(error, PartError) and error.__cause__:  # the server's own fault: only its kind
+        error = error.__cause__
     if isinstance(error, RuleError):
         return ApiError(400, str(error), param="rule", code="rule_failed")
     if isinstance(error, RequestError):

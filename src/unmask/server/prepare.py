@@ -150,8 +150,9 @@ def _options(
     options = served.session.changed(changes)
     if options.length == "auto" and options.longest is None:
         options = replace(options, longest=served.limits.length)
-    sizes, fixed = (options.length, options.block), served.session.spec.block or body.block
-    if not fixed and all(isinstance(size, int) for size in sizes) and sizes < sizes[::-1]:
+    length, block = options.length, options.block
+    fixed = served.session.spec.block or body.block
+    if not fixed and isinstance(length, int) and isinstance(block, int) and length < block:
         options = replace(options, block="full")  # the server's own block is larger than the answer
     if body.rule is not None:
         try:
