@@ -21,7 +21,7 @@ from torch.nn.functional import pad
 
 from bench.measure import Bench, Column, Row, by_turns, main, ratio
 from unmask import Request, Result, Rule, Settings, decode_steps, load, prompt_request
-from unmask.decoding.loop import longest_first
+from unmask.decoding.request import longest_first
 from unmask.embedded.tasks import TASKS
 from unmask.models.denoiser import Canvas, Denoiser, Hidden
 from unmask.models.tokenizer import Tokenizer

@@ -197,7 +197,8 @@ def test_ctrl_c_with_workers_is_one_line_that_says_how_to_resume(store):
         assert all(_ignores_interrupts(child) for child in children.read_text().split())
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does
         _, told = process.communicate(timeout=60)
-    how = f"unmask sweep: interrupted; finished examples are in {store}: the same command goes on\n"
+    how = f"unmask sweep: interrupted; finished examples are in {store}; "
+    how += "run the same command again to resume\n"
     assert (process.returncode, told) == (130, how)
 
 

@@ -83,7 +83,8 @@ def test_an_interrupt_leaves_whole_lines_and_the_rest_for_the_next_call(
                 raise KeyboardInterrupt
             yield answer
 
-    told = f"unmask run: interrupted; finished answers are in {out}: the same command goes on\n"
+    told = f"unmask run: interrupted; finished answers are in {out}; "
+    told += "run the same command again to resume\n"
     with monkeypatch.context() as patch:
         patch.setattr(module, "decode_requests", interrupted)
         assert run("--input", file, "--output", str(out)) == (130, "", told)

@@ -51,6 +51,7 @@ def executed(notebook):
 def test_the_notebooks_print_what_they_show(tmp_path, monkeypatch):
     monkeypatch.setattr(HistoryManager, "enabled", False)
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
+    monkeypatch.delenv("VIRTUAL_ENV", raising=False)  # IPython warns if it is another one
     names = sorted(file.stem for file in FOLDER.glob("*.ipynb"))
     assert names == ["first-steps", "own-rule", "read-a-trace"]
     for name in names:

@@ -166,9 +166,9 @@ def holds(view, scores):
 @pytest.mark.long
 def test_a_rule_that_holds_the_interpreter_for_ever_ends_the_process(tmp_path):
     (tmp_path / "holds.py").write_text(HOLD)
-    options = ("--import", str(tmp_path / "holds.py"), "--step-timeout", "2")
+    options = ("--import", str(tmp_path / "holds.py"), "--step-timeout", "1")
     with process(*options) as (server, url):
-        time.sleep(8)  # an idle server does not end
+        time.sleep(4)  # an idle server does not end
         with httpx.Client(base_url=url, timeout=60, trust_env=False) as client:
             assert client.post("/v1/chat/completions", json=BODY).status_code == 200
             with pytest.raises(httpx.TransportError):

@@ -63,7 +63,7 @@ def add_running(group: argparse._ArgumentGroup, cluster: bool = True) -> None:
 
 def resume(arguments: argparse.Namespace) -> str:
     """The end of the line that an interrupt prints: how to continue."""
-    return f"; finished examples are in {arguments.store}: the same command goes on"
+    return f"; finished examples are in {arguments.store}; run the same command again to resume"
 
 
 def options_of(arguments: argparse.Namespace, timed: bool = False) -> RunOptions:

@@ -151,7 +151,7 @@ def resume(arguments: argparse.Namespace) -> str:
     """The end of the line that an interrupt prints: how to continue."""
     if arguments.output is None:
         return ""
-    return f"; finished answers are in {arguments.output}: the same command goes on"
+    return f"; finished answers are in {arguments.output}; run the same command again to resume"
 
 
 def _check(arguments: argparse.Namespace) -> None:

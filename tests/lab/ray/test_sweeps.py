@@ -100,7 +100,8 @@ def test_an_interrupted_sweep_goes_on_here_and_in_the_example_of_the_page(
         sweep = [*HERE, "--store", str(file), "--ray", "--workers", "1"]
         code, _, told = new_process.unmask(tmp_path, sweep)
     signal.signal(signal.SIGINT, before)
-    how = f"unmask sweep: interrupted; finished examples are in {file}: the same command goes on"
+    how = f"unmask sweep: interrupted; finished examples are in {file}; "
+    how += "run the same command again to resume"
     assert (code, told.splitlines()[-1]) == (130, how)  # a busy machine may warn before it
     assert finished(file) == 5
     plain, _ = works(length=24, limit=EXAMPLES)
