@@ -1,4 +1,4 @@
-"""The keywords of a JSON Schema that are kept, and the values that each of them takes."""
+"""The keywords of a JSON Schema that are supported, and the values that each of them takes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def is_note(word: str) -> bool:
 
 
 def check_schema(schema: Any) -> None:
-    """Raise for a keyword that would not be kept, or that has a wrong value."""
+    """Raise for a keyword that is not supported, or that has a wrong value."""
     if not isinstance(schema, Mapping):
         raise LanguageError(f"a schema is a JSON object, got {shown(schema)}")
     for word, value in schema.items():
