@@ -14,7 +14,8 @@ from unittest import mock
 import torch
 from torch import nn
 
-from unmask.models import products
+from unmask.kernels.layer import plain_normalise, plain_rotate
+from unmask.models import layers, products
 from unmask.models.architecture import Architecture
 from unmask.models.denoiser import ModelSpec
 from unmask.models.pretrained import Pretrained
@@ -78,6 +79,17 @@ def torch_products() -> Iterator[None]:
     """Products as torch makes them, as in any model that is not ours."""
     by_torch = {"multiplies": lambda dtype: True, "serves": lambda weight: False}
     with mock.patch.multiple(products, **by_torch):
+        yield
+
+
+@contextmanager
+def torch_layers() -> Iterator[None]:
+    """Norms, rotations and sums as torch makes them, each result in a tensor of its own."""
+    with (
+        mock.patch.object(layers, "normalise", plain_normalise),
+        mock.patch.object(layers, "rotate", plain_rotate),
+        mock.patch.object(layers, "may_overwrite", return_value=False),
+    ):
         yield
 
 

@@ -18,7 +18,7 @@ from functools import partial
 
 import torch
 
-from bench.common import Shape, llada_shaped, torch_products
+from bench.common import Shape, llada_shaped, torch_layers, torch_products
 from bench.measure import Bench, Column, Row, by_turns, main, ratio
 from unmask.models.denoiser import Canvas
 from unmask.models.pretrained import Pretrained
@@ -76,11 +76,13 @@ def _row(model: Pretrained, size: Size, prompt: int) -> Row:
     }
 
 
-def _forwards(model: Pretrained, canvases: list[Canvas], from_start: bool) -> torch.Tensor:
+def _forwards(model: Pretrained, canvases: list[Canvas], cut: bool) -> torch.Tensor:
     """The logits of the open blocks, as the loop asks for them."""
     logits = []
     for canvas in canvases:
-        hidden = model.trunk(replace(canvas, from_start=from_start))
+        place = torch.arange(canvas.tokens.shape[-1])
+        read = (place >= canvas.start[:, None]) & (place < canvas.stop[:, None])
+        hidden = model.trunk(replace(canvas, read=read if cut else None))
         places = torch.arange(int(canvas.start), int(canvas.stop))
         logits.append(model.head(hidden, torch.zeros_like(places), places))
     return torch.cat(logits)
@@ -89,7 +91,7 @@ def _forwards(model: Pretrained, canvases: list[Canvas], from_start: bool) -> to
 def _original(model: Pretrained, canvases: list[Canvas]) -> torch.Tensor:
     """The logits of the open blocks, from logits and a softmax of the whole canvas."""
     logits = []
-    with torch_products():
+    with torch_layers(), torch_products():
         for canvas in canvases:
             whole = model.module.logits(model.module(canvas.tokens))
             whole.softmax(-1)

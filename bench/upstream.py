@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from bench.common import LLADA_EOS, LLADA_MASK, torch_products
+from bench.common import LLADA_EOS, LLADA_MASK, torch_layers, torch_products
 from unmask.models.pretrained import Pretrained
 
 
@@ -51,8 +51,9 @@ class Reply(NamedTuple):
 class HostedModel:
     """Our model as the originals call one: token ids in, logits of the whole canvas out.
 
-    The weights and the layers are the same on both sides. In float32 the products are torch's, and
-    ours have the same bits. In bfloat16 they are ours, because torch's are rounded in another way.
+    The weights and the layers are the same on both sides. Here norms, rotations and sums are made
+    by torch, as in the originals' models; ours have the same bits. In float32 the products are
+    torch's too. In bfloat16 they are ours, because torch's may be rounded in another way.
 
     KLASS has LLaDA's mask id written into it, so all of them use that id, and it becomes the id of
     this model. The mask is never predicted, as in unmask; the originals could write it and leave a
@@ -69,7 +70,8 @@ class HostedModel:
         self.forwards += 1
         mask_id = self.model.spec.mask_id
         tokens = tokens.masked_fill(tokens == LLADA_MASK, mask_id)
-        with torch_products() if self.model.dtype == torch.float32 else nullcontext():
+        plain = self.model.dtype == torch.float32
+        with torch_layers(), torch_products() if plain else nullcontext():
             logits = self.model.module.logits(self.model.module(tokens))
         logits[..., mask_id] = -torch.inf
         return Reply(logits)

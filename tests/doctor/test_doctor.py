@@ -16,7 +16,7 @@ from unmask.doctor import machine as machine_checks
 from unmask.doctor import model as model_checks
 from unmask.doctor.machine import EXTRAS, machine
 from unmask.doctor.model import fits, invariance, speed
-from unmask.kernels import native, product, reference
+from unmask.kernels import layer, native, product, reference
 from unmask.models.pretrained import Pretrained
 
 CPU = torch.device("cpu")
@@ -76,17 +76,35 @@ def test_a_kernel_that_fails_is_a_fault(monkeypatch, fresh):
     monkeypatch.setattr(native, "prepare", lambda: CPU)
     monkeypatch.setattr(native, "reduce_rows", fails)
     with pytest.warns(RuntimeWarning, match="is not used"):
-        finding, _ = kernel_checks.kernels_on(CPU)
+        finding, *_ = kernel_checks.kernels_on(CPU)
     assert (finding.status, "no resources" in finding.says) == ("fault", True)
 
 
+@pytest.fixture
+def unchecked():
+    """As if no kernel had been compared with torch yet; and once more afterwards."""
+    for module in (product, layer):
+        module.trouble.cache_clear()
+    yield
+    for module in (product, layer):
+        module.trouble.cache_clear()
+
+
+@pytest.mark.usefixtures("unchecked")
 def test_a_product_without_the_bits_of_torch_is_left_to_torch_and_told(monkeypatch):
-    product.trouble.cache_clear()
     monkeypatch.setattr(product, "multiply", lambda x, weight, bias=None: x.sum() * weight)
-    _, finding = kernel_checks.kernels_on(CPU)
-    product.trouble.cache_clear()
+    finding = by_name(kernel_checks.kernels_on(CPU))["products"]
     assert finding.says.startswith(
-        "torch multiplies; native is not used: it does not have the bits"
+        "torch multiplies large weights; native is not used: it does not have the bits"
+    )
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_a_norm_without_the_bits_of_torch_is_left_to_torch_and_told(monkeypatch):
+    monkeypatch.setattr(layer, "_normalise", lambda x, weight, eps: x)
+    finding = by_name(kernel_checks.kernels_on(CPU))["layers"]
+    assert finding.says.startswith(
+        "torch computes norms and rotations; native is not used: it does not have the bits"
     )
 
 
@@ -95,7 +113,7 @@ def test_a_kernel_that_is_not_built_is_slow_and_says_how_to_build_it(monkeypatch
         raise kernels.Unavailable("there is no C++ compiler")
 
     monkeypatch.setattr(native, "prepare", unavailable)
-    finding, _ = kernel_checks.kernels_on(CPU)
+    finding, *_ = kernel_checks.kernels_on(CPU)
     assert finding.status == "slow"
     assert "python -m unmask.kernels.build" in finding.mend
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+from torch import Tensor
 from torch.nn.functional import pad
 
 from unmask.decoding.rows import Rows
@@ -25,7 +26,7 @@ def canvas_of(groups: list[Rows]) -> Canvas:
         stop=torch.cat([s.stop for s in states]),
         keys=tuple(member.identity for rows in groups for member in rows.members),
         shadow=any(rows.needs.shadow for rows in groups),
-        from_start=True,
+        read=torch.cat([pad(r, (0, width - r.shape[-1])) for r in map(read_of, groups)]),
     )
 
 
@@ -40,5 +41,21 @@ def _canvas_of_one(rows: Rows, state: State) -> Canvas:
         stop=state.stop,
         keys=tuple(member.identity for member in rows.members),
         shadow=rows.needs.shadow,
-        from_start=True,
+        read=read_of(rows),
     )
+
+
+def read_of(rows: Rows) -> Tensor:
+    """True where a step may read the model's output for a token: [B, L].
+
+    These are the masks of the window. Masks behind it are read too if a step may fill them, or if
+    their distributions become the history of the next window; and all tokens from the window on if
+    the rule looks at committed ones.
+    """
+    state, needs, rule = rows.state, rows.needs, rows.settings.rule
+    looks_back = rows.declares or needs.committed or rows.settings.growth is not None
+    looks_ahead = needs.history or needs.later_blocks or rule.rewrites or rule.revoke is not None
+    if not looks_back and not looks_ahead:
+        return state.masked & state.window
+    behind = torch.arange(state.tokens.shape[-1]) >= state.start[:, None]
+    return behind if looks_back else state.masked & behind

@@ -54,7 +54,7 @@ class Rows:
         self.reducer, self.decide = reducer, decide
         self.spec = model.spec
         self.needs = rule.needs
-        self._declares = self.needs.beyond or rule.window is not None
+        self.declares = self.needs.beyond or rule.window is not None
         self.members: list[Member] = []
         self.eos = EosTail(settings.eos, self.spec)
         self.suppressed = suppressed(settings, self.spec)  # tokens that are never predicted
@@ -142,7 +142,7 @@ class Rows:
         check_finite(self, stats, hidden, first)
         draws = uniform_draws(state, candidates, self.generators) if self.needs.draws else None
         view = lay_out(state, window, candidates, stats, draws, self.needs)
-        if self._declares:
+        if self.declares:
             view = with_declared(self, view, hidden, first)
         view, decision = self.decide(self.settings, state, view)  # 3. decide    [B, W]
         if self.constraint is not None and stats.changed is not None:

@@ -8,7 +8,7 @@ import torch
 
 from unmask import kernels
 from unmask.doctor.finding import Finding
-from unmask.kernels import product
+from unmask.kernels import layer, product
 from unmask.kernels.check import disagreement
 
 VOCABULARY = 126_464  # LLaDA's: a kernel may work on few tokens and fail on many
@@ -22,10 +22,15 @@ def kernels_on(device: torch.device) -> Iterator[Finding]:
     """The kernels that serve the device, and the ones that should."""
     yield from _reduction(device)
     if device.type == "cpu":
-        reason = product.trouble()
-        says = "native multiplies large weights" if reason is None else "torch multiplies"
-        why = "with torch's bits" if reason is None else f"native is not used: {reason}"
-        yield Finding("products", "ok", f"{says}; {why}")
+        yield _torchs_bits("products", "multiplies large weights", product.trouble())
+        yield _torchs_bits("layers", "computes norms and rotations", layer.trouble())
+
+
+def _torchs_bits(name: str, does: str, reason: str | None) -> Finding:
+    """Whether the native kernel does what torch would do with the same bits, or why torch does."""
+    if reason is None:
+        return Finding(name, "ok", f"native {does}, with torch's bits")
+    return Finding(name, "ok", f"torch {does}; native is not used: {reason}")
 
 
 def _reduction(device: torch.device) -> Iterator[Finding]:

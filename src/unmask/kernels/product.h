@@ -93,6 +93,13 @@ INLINE void begin_sums(const float *bias, int outputs, float *sums) {
     }
 }
 
+// Asks for the next part of `rows` rows of a weight, so that it is there when its turn comes.
+template <class T>
+INLINE void ask_for(const T *from, int64_t stride, int rows, int count) {
+  for (int i = 0; i < rows; ++i, from += stride)
+    for (int k = 0; k < count; k += 64 / (int)sizeof(T)) __builtin_prefetch(from + k, 0, 2);
+}
+
 // A block of outputs for all rows of x.
 template <class T>
 INLINE void multiply_as(const ProductJob &job, int64_t block) {
@@ -109,10 +116,13 @@ INLINE void multiply_as(const ProductJob &job, int64_t block) {
       const int count = (int)std::min<int64_t>(CHAIN, inputs - k);
       if (!as_stored) widen_rows(weight + k, inputs, outputs, count, scratch.weight);
       const float *wide = as_stored ? (const float *)(const void *)(weight + k) : scratch.weight;
+      const T *next = weight + (k + CHAIN < inputs ? k + CHAIN : OUTPUTS * inputs);
       for (int p = 0; p * PANEL < rows; ++p)
-        for (int n = 0; n < outputs; n += TILE)
+        for (int n = 0; n < outputs; n += TILE) {
+          if (p == 0) ask_for(next + n * inputs, inputs, TILE, CHAIN);
           add_tile(wide + n * stride, stride, job.panels + (row + p * PANEL) * inputs + k * PANEL,
                    count, scratch.sums + (p * OUTPUTS + n) * PANEL);
+        }
     }
     for (int m = 0; m < rows; ++m) {
       const float *sums = scratch.sums + m / PANEL * OUTPUTS * PANEL + m % PANEL;

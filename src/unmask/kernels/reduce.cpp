@@ -71,6 +71,22 @@ struct ProductJob {
   int64_t rows;  // blocks of outputs
 };
 
+struct NormJob {
+  int dtype;
+  const void *x, *weight;  // [rows, size], [size]
+  float eps;
+  void *out;  // [rows, size]
+  int64_t size, rows;
+};
+
+struct RotateJob {
+  int dtype, table;      // of x, and of the cosines and sines
+  const void *x;         // [rows, heads, size]
+  const void *cos, *sin; // [places, turned]: row n has place n % places
+  void *out;             // [rows, heads, size]
+  int64_t heads, size, turned, places, rows;
+};
+
 namespace plain {
 #define LANES 4
 #include "rows.h"
@@ -88,6 +104,7 @@ namespace avx2 {
 #define LANES 8
 #include "rows.h"
 #include "product.h"
+#include "layer.h"
 #undef LANES
 }  // namespace avx2
 #if defined(__clang__)
@@ -153,7 +170,7 @@ void run(const AnyJob &job, void (*kernel)(const AnyJob &, int64_t), int threads
 extern "C" {
 
 // Increased with the signatures below, so that an older build is refused.
-int unmask_reduce_version() { return 3; }
+int unmask_reduce_version() { return 4; }
 
 int unmask_reduce_level() { return best_level(); }
 
@@ -185,6 +202,32 @@ int unmask_multiply(int dtype, const float *x, float *panels, const void *weight
     const int64_t blocks = (outputs + avx2::OUTPUTS - 1) / avx2::OUTPUTS;
     const ProductJob job{dtype, panels, weight, bias, count, outputs, inputs, out, blocks};
     run(job, avx2::multiply, (int)std::min<int64_t>(threads, blocks));
+    return 1;
+  }
+#endif
+  return 0;
+}
+
+// weight * (x / rms(x)). Returns 0 if the processor has no AVX2; then nothing is written.
+int unmask_normalise(int dtype, const void *x, const void *weight, float eps, int64_t rows,
+                     int64_t size, void *out, int threads) {
+#if defined(__x86_64__)
+  if (best_level() >= 1) {
+    run(NormJob{dtype, x, weight, eps, out, size, rows}, avx2::normalise, threads);
+    return 1;
+  }
+#endif
+  return 0;
+}
+
+// Rotary positions in half-split layout. Returns 0 if the processor has no AVX2.
+int unmask_rotate(int dtype, int table, const void *x, const void *cos, const void *sin,
+                  int64_t rows, int64_t heads, int64_t size, int64_t turned, int64_t places,
+                  void *out, int threads) {
+#if defined(__x86_64__)
+  if (best_level() >= 1) {
+    run(RotateJob{dtype, table, x, cos, sin, out, heads, size, turned, places, rows}, avx2::rotate,
+        threads);
     return 1;
   }
 #endif

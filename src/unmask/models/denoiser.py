@@ -73,8 +73,9 @@ class Canvas:
     # Asks for `Hidden.shadow`: masks that stand for the window's positions a second time. Such a
     # mask attends to all positions but its own, and no position attends to it.
     shadow: bool = False
-    # Promises that no output for a token before `start` is read, so that the last layer skips them.
-    from_start: bool = False
+    # [B, L]  False where the output for a token is never read, so that the last layer skips it;
+    # None: every output may be read.
+    read: Tensor | None = None
 
 
 @dataclass(frozen=True)

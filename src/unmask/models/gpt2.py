@@ -8,9 +8,9 @@ from torch.nn import functional as F  # noqa: N812  (the field's name for it)
 
 from unmask.errors import ModelError
 from unmask.models.architecture import Architecture
-from unmask.models.layers import Embedding, LayerNorm, Linear
+from unmask.models.layers import Embedding, LayerNorm, Linear, added
 from unmask.models.products import linear
-from unmask.models.transformer import KeyValues
+from unmask.models.transformer import KeyValues, queries_of
 
 
 class Gpt2Layer(nn.Module):
@@ -27,26 +27,24 @@ class Gpt2Layer(nn.Module):
         self.head_dim, self.index = arch.head_dim, index
 
     def forward(
-        self, x: Tensor, mask: Tensor | None, cache: KeyValues | None, first: int = 0
+        self, x: Tensor, mask: Tensor | None, cache: KeyValues | None, asked: Tensor | None = None
     ) -> Tensor:
         mask = None if mask is None else mask.to(x.device)
-        attended = self._attention(self.attn_norm(x), mask, cache, first)
-        x = (x[:, first:] if first else x) + attended
+        attended = self._attention(self.attn_norm(x), mask, cache, asked)
+        x = added(x if asked is None else x[:, asked], attended)
         h = self.up(self.mlp_norm(x))
-        out: Tensor = x + self.down(F.gelu(h, approximate="tanh"))
-        return out
+        return added(x, self.down(F.gelu(h, approximate="tanh")))
 
     def _attention(
-        self, x: Tensor, mask: Tensor | None, cache: KeyValues | None, first: int
+        self, x: Tensor, mask: Tensor | None, cache: KeyValues | None, asked: Tensor | None
     ) -> Tensor:
-        """Attention of the positions from `first` on to all positions."""
+        """Attention of the positions `asked`, or of all, to all positions."""
         parts = self.qkv(x).chunk(3, -1)
         q, k, v = (part.unflatten(-1, (-1, self.head_dim)).transpose(1, 2) for part in parts)
         if cache is not None:
             k, v = cache.update(self.index, k, v)
-        if first:
-            q = q[:, :, first:]
-            mask = mask[..., first:, :] if mask is not None and mask.shape[-2] > 1 else mask
+        if asked is not None:
+            q, mask = q[:, :, asked], queries_of(mask, asked)
         y = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
         out: Tensor = self.o(y.transpose(1, 2).flatten(2))
         return out
@@ -70,7 +68,7 @@ class Gpt2(nn.Module):
         positions: Tensor | None = None,
         mask: Tensor | None = None,
         cache: KeyValues | None = None,
-        first: int = 0,
+        asked: Tensor | None = None,
     ) -> Tensor:
         """The last hidden states, normalised: [B, Q] -> [B, Q, D]; arguments as `Transformer`'s."""
         length = tokens.shape[-1] if cache is None else cache.length
@@ -85,7 +83,7 @@ class Gpt2(nn.Module):
         *most, last = self.layers
         for layer in most:
             x = layer(x, mask, cache)
-        x = last(x, mask, cache, first)
+        x = last(x, mask, cache, None if asked is None else asked.to(x.device))
         out: Tensor = self.norm(x)
         return out
 

@@ -2,14 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812  (the field's name for it)
 
+from unmask.kernels.layer import normalise, rotate
 from unmask.models.architecture import Architecture, Experts
 from unmask.models.products import linear
+
+
+def may_overwrite(result: Tensor) -> bool:
+    """Whether a result that only the caller holds may be overwritten: no gradient needs it."""
+    return not (torch.is_grad_enabled() and result.requires_grad)
+
+
+def added(x: Tensor, result: Tensor) -> Tensor:
+    """x + result, written over `result` if it may be: new memory takes longer than the sum."""
+    fits = result.dtype == x.dtype and result.shape == x.shape
+    return result.add_(x) if fits and may_overwrite(result) else x + result
+
+
+def gated(activation: Callable[[Tensor], Tensor], gate: Tensor, up: Tensor) -> Tensor:
+    """activation(gate) * up, written over `gate` if it may be."""
+    if activation is not F.silu or not may_overwrite(gate):
+        return activation(gate) * up
+    return F.silu(gate, inplace=True).mul_(up)
 
 
 class Linear(nn.Linear):
@@ -40,11 +60,7 @@ class RMSNorm(nn.Module):
         self.eps = eps
 
     def forward(self, x: Tensor) -> Tensor:
-        if x.dtype == torch.float32:  # the same formula, in one call
-            return F.rms_norm(x, self.weight.shape, self.weight, self.eps)
-        y = x.float()
-        y = y * torch.rsqrt(y.square().mean(-1, keepdim=True) + self.eps)
-        return self.weight * y.to(x.dtype)
+        return normalise(x, self.weight, self.eps)
 
 
 class LayerNorm(nn.Module):
@@ -76,9 +92,9 @@ class Rotary(NamedTuple):
         kept = torch.float32 if arch.rope_in_float32 else dtype
         return cls(torch.cat([cos, cos], -1).to(kept), torch.cat([-sin, sin], -1).to(kept))
 
-    def from_place(self, first: int) -> Rotary:
-        """The part for the positions from `first` on."""
-        return Rotary(self.cos[:, first:], self.sin[:, first:])
+    def at_places(self, places: Tensor) -> Rotary:
+        """The part for some of the positions, [N]."""
+        return Rotary(self.cos[:, places], self.sin[:, places])
 
     def to(self, device: torch.device) -> Rotary:
         """The same on a device; copies nothing if it is already there."""
@@ -86,10 +102,7 @@ class Rotary(NamedTuple):
 
     def turn(self, x: Tensor) -> Tensor:
         """Rotate the first R features of queries or keys, in half-split layout: [B, Q, H, D]."""
-        size = self.cos.shape[-1]
-        part = (x if size == x.shape[-1] else x[..., :size]).to(self.cos.dtype)
-        turned = (part * self.cos + part.roll(size // 2, -1) * self.sin).to(x.dtype)
-        return torch.cat([turned, x[..., size:]], -1) if size < x.shape[-1] else turned
+        return rotate(x, self.cos, self.sin)
 
 
 class RotaryTable:
@@ -135,7 +148,7 @@ class MixtureOfExperts(nn.Module):
         for expert in chosen.unique().tolist():  # type: ignore[no-untyped-call]
             rows, slot = (chosen == expert).nonzero(as_tuple=True)
             h = flat[rows]
-            h = F.silu(linear(h, self.gate[expert])) * linear(h, self.up[expert])
+            h = gated(F.silu, linear(h, self.gate[expert]), linear(h, self.up[expert]))
             h = linear(h, self.down[expert]) * weight[rows, slot, None].to(h.dtype)
             out.index_add_(0, rows, h)
         return out.view_as(x)

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812  (the field's name for it)
 
 from unmask.models.architecture import Architecture
-from unmask.models.layers import Embedding, LayerNorm, Linear, Rotary, RotaryTable
+from unmask.models.layers import Embedding, LayerNorm, Linear, Rotary, RotaryTable, added
 from unmask.models.products import linear
 from unmask.models.transformer import Attention, GatedMLP, KeyValues
 
@@ -32,13 +32,13 @@ class ModernBertLayer(nn.Module):
         rotary: Rotary,
         mask: Tensor | None,
         cache: KeyValues | None,
-        first: int = 0,
+        asked: Tensor | None = None,
     ) -> Tensor:
         rotary, mask = rotary.to(x.device), None if mask is None else mask.to(x.device)
         h = self.attn_norm(x) if self.index else x
-        x = (x[:, first:] if first else x) + self.attn(h, rotary, mask, self.index, cache, first)
-        out: Tensor = x + self.mlp(self.mlp_norm(x))
-        return out
+        attended = self.attn(h, rotary, mask, self.index, cache, asked)
+        x = added(x if asked is None else x[:, asked], attended)
+        return added(x, self.mlp(self.mlp_norm(x)))
 
 
 class PredictionHead(nn.Module):
@@ -77,7 +77,7 @@ class ModernBert(nn.Module):
         positions: Tensor | None = None,
         mask: Tensor | None = None,
         cache: KeyValues | None = None,
-        first: int = 0,
+        asked: Tensor | None = None,
     ) -> Tensor:
         """The last hidden states, normalised: [B, Q] -> [B, Q, D]; arguments as `Transformer`'s."""
         x = self.embed_norm(self.embed(tokens))
@@ -90,8 +90,9 @@ class ModernBert(nn.Module):
         turns = [table.at(places, length, x) for table in (self.rotary, self.local_rotary)]
         for index, layer in enumerate(self.layers):
             local = index in self.local.layers
-            start = first if index == len(self.layers) - 1 else 0
-            x = layer(x, turns[local], near if local else mask, cache, start)
+            last = index == len(self.layers) - 1
+            some = asked.to(x.device) if last and asked is not None else None
+            x = layer(x, turns[local], near if local else mask, cache, some)
         out: Tensor = self.norm(x)
         return out
 

@@ -7,7 +7,6 @@ from functools import cached_property, partial
 
 import torch
 from torch import Tensor
-from torch.nn.functional import pad
 
 from unmask.models.architecture import Architecture
 from unmask.models.denoiser import Canvas, Hidden, ModelSpec, cells, read_at, ship
@@ -17,7 +16,7 @@ from unmask.models.quantized import QuantizedLinear
 from unmask.models.transformer import block_causal
 
 CACHED_BYTES = 8 << 20  # size of weights that fit into a processor's cache
-LEAST_PLACES = 16  # a product of fewer rows may be rounded in another way
+PANEL = 16  # places: a product of a few rows, or of a few more, may be rounded in another way
 CACHED_PLACES = 512  # tokens whose states fit beside them
 
 
@@ -66,8 +65,8 @@ class Pretrained:
         elif self._in_cache and len(seen) * int(seen.max()) > CACHED_PLACES:
             states = self._in_parts(canvas, seen, offset)
         else:
-            tokens, first = canvas.tokens[:, : int(seen.max())], self._first(canvas)
-            states = self._padded(tokens, canvas.lengths, offset, first)
+            tokens, asked = canvas.tokens[:, : int(seen.max())], self._asked(canvas)
+            states = self._padded(tokens, canvas.lengths, offset, asked)
         if self.spec.block is None:
             return Hidden(states)
         place = torch.arange(canvas.tokens.shape[-1])
@@ -119,24 +118,28 @@ class Pretrained:
         small = self.parameters * self.dtype.itemsize <= CACHED_BYTES
         return small and self.device.type == "cpu"
 
-    def _first(self, canvas: Canvas, rows: Tensor | None = None) -> int:
-        """The first position that one of the rows is read at; of all rows if None."""
-        if not canvas.from_start or "forward" in vars(
-            self.module
-        ):  # compiled, for each number anew
-            return 0
-        start = canvas.start if rows is None else canvas.start[rows]
-        return int(read_at(start.min(), self.arch.shift))
+    def _asked(self, canvas: Canvas, rows: Tensor | None = None) -> Tensor | None:
+        """The places whose states one of the rows needs, ascending: [N]; None: all of them."""
+        if canvas.read is None or "forward" in vars(self.module):  # compiled, for each shape anew
+            return None
+        read = canvas.read if rows is None else canvas.read[rows]
+        places: Tensor = torch.unique(read_at(read.any(0).nonzero()[:, 0], self.arch.shift))
+        return places
 
-    def _padded(self, tokens: Tensor, lengths: Tensor, offset: Tensor, first: int) -> Tensor:
-        """Hidden states of all rows in one forward: [b, l] -> [b, l, D]; NaN before `first`."""
+    def _padded(
+        self, tokens: Tensor, lengths: Tensor, offset: Tensor, asked: Tensor | None
+    ) -> Tensor:
+        """Hidden states of all rows in one forward: [b, l] -> [b, l, D]; NaN where none asked."""
         width = tokens.shape[-1]
-        mask, first = self.attention_mask(lengths, width, offset), min(first, width - LEAST_PLACES)
-        if first <= 0:
+        mask = self.attention_mask(lengths, width, offset)
+        asked = None if asked is None else whole_panels(asked[asked < width], width)
+        if asked is None or len(asked) == width:
             hidden: Tensor = self.module(ship(tokens, self.device), mask=mask)
             return hidden
-        hidden = self.module(ship(tokens, self.device), mask=mask, first=first)
-        return pad(hidden, (0, 0, first, 0), value=torch.nan)
+        asked = ship(asked, self.device)
+        some: Tensor = self.module(ship(tokens, self.device), mask=mask, asked=asked)
+        states = some.new_full((len(tokens), width, some.shape[-1]), torch.nan)
+        return states.index_copy_(1, asked, some)
 
     def _in_parts(self, canvas: Canvas, seen: Tensor, offset: Tensor) -> Tensor:
         """Hidden states of all rows in several forwards, the longest rows first."""
@@ -147,8 +150,8 @@ class Pretrained:
             count = max(1, CACHED_PLACES // width)
             rows, order = order[:count], order[count:]
             tokens, lengths = canvas.tokens[rows, :width], canvas.lengths[rows]
-            first = self._first(canvas, rows)
-            states[rows, :width] = self._padded(tokens, lengths, offset[rows], first)
+            asked = self._asked(canvas, rows)
+            states[rows, :width] = self._padded(tokens, lengths, offset[rows], asked)
         return states
 
     def _unpadded(self, canvas: Canvas, seen: Tensor, offset: Tensor) -> Tensor:
@@ -156,17 +159,17 @@ class Pretrained:
         parts = []
         for value in sorted(set(offset.tolist())):
             rows = (offset == value).nonzero()[:, 0]
-            first = self._first(canvas, rows)
-            call = partial(self._without_padding, offset=torch.tensor([value]), first=first)
+            asked = self._asked(canvas, rows)
+            call = partial(self._without_padding, offset=torch.tensor([value]), asked=asked)
             parts.append((rows, by_length(canvas.tokens[rows], seen[rows], call)))
         if len(parts) == 1:
             return parts[0][1]
         order = torch.cat([rows for rows, _ in parts]).argsort()
         return torch.cat([states for _, states in parts])[ship(order, self.device)]
 
-    def _without_padding(self, tokens: Tensor, offset: Tensor, first: int) -> Tensor:
+    def _without_padding(self, tokens: Tensor, offset: Tensor, asked: Tensor | None) -> Tensor:
         """Hidden states of rows without padding: [b, l] -> [b, l, D]."""
-        return self._padded(tokens, torch.tensor([tokens.shape[-1]]), offset, first)
+        return self._padded(tokens, torch.tensor([tokens.shape[-1]]), offset, asked)
 
     def head(self, hidden: Hidden, rows: Tensor, positions: Tensor) -> Tensor:
         """Logits of the requested cells; a shifted model predicts token i at position i - 1."""
@@ -190,3 +193,13 @@ class Pretrained:
             from_prompt_end = self.spec.from_prompt_end
         spec = replace(self.spec, block=block, from_prompt_end=from_prompt_end)
         return replace(self, spec=spec)
+
+
+def whole_panels(asked: Tensor, width: int) -> Tensor:
+    """Places [N] with as many others as fill whole panels, ascending, all below `width`."""
+    missing = min(-len(asked) % PANEL if len(asked) else PANEL, width - len(asked))
+    if not missing:
+        return asked
+    free = torch.ones(width, dtype=torch.bool)
+    free[asked] = False
+    return torch.cat([asked, free.nonzero()[-missing:, 0]]).sort().values

@@ -9,7 +9,16 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812  (the field's name for it)
 
 from unmask.models.architecture import Architecture
-from unmask.models.layers import Embedding, Linear, MixtureOfExperts, RMSNorm, Rotary, RotaryTable
+from unmask.models.layers import (
+    Embedding,
+    Linear,
+    MixtureOfExperts,
+    RMSNorm,
+    Rotary,
+    RotaryTable,
+    added,
+    gated,
+)
 from unmask.models.products import linear
 
 
@@ -44,14 +53,14 @@ class Attention(nn.Module):
         mask: Tensor | None,
         layer: int,
         cache: KeyValues | None,
-        first: int = 0,
+        asked: Tensor | None = None,
     ) -> Tensor:
-        """Attention of the positions from `first` on to all positions."""
+        """Attention of the positions `asked`, or of all, to all positions."""
         arch = self.arch
         asking, asking_rotary = x, rotary
-        if first:
-            asking, asking_rotary = x[:, first:], rotary.from_place(first)
-            mask = mask[..., first:, :] if mask is not None and mask.shape[-2] > 1 else mask
+        if asked is not None:
+            asking, asking_rotary = x[:, asked], rotary.at_places(asked)
+            mask = queries_of(mask, asked)
         q, k, v = (
             linear(states).view(*states.shape[:2], -1, arch.head_dim)
             for linear, states in ((self.q, asking), (self.k, x), (self.v, x))
@@ -81,7 +90,7 @@ class GatedMLP(nn.Module):
         self.down = Linear(width, hidden, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        out: Tensor = self.down(self.activation(self.gate(x)) * self.up(x))
+        out: Tensor = self.down(gated(self.activation, self.gate(x), self.up(x)))
         return out
 
 
@@ -108,17 +117,16 @@ class Layer(nn.Module):
         rotary: Rotary,
         mask: Tensor | None,
         cache: KeyValues | None,
-        first: int = 0,
+        asked: Tensor | None = None,
     ) -> Tensor:
         rotary, mask = rotary.to(x.device), None if mask is None else mask.to(x.device)
-        attended = self.attn(self.attn_norm(x), rotary, mask, self.index, cache, first)
-        x = (x[:, first:] if first else x) + attended
+        attended = self.attn(self.attn_norm(x), rotary, mask, self.index, cache, asked)
+        x = added(x if asked is None else x[:, asked], attended)
         h = self.mlp_norm(x)
         y = self.mlp(h)
         if hasattr(self, "shared"):
-            y = y + self.shared(h)
-        out: Tensor = x + y
-        return out
+            y = added(y, self.shared(h))
+        return added(x, y)
 
 
 class Transformer(nn.Module):
@@ -140,12 +148,12 @@ class Transformer(nn.Module):
         positions: Tensor | None = None,
         mask: Tensor | None = None,
         cache: KeyValues | None = None,
-        first: int = 0,
+        asked: Tensor | None = None,
     ) -> Tensor:
         """The last hidden states, normalised: [B, Q] -> [B, Q, D].
 
         `mask` is a bool [B or 1, 1, Q or 1, K], True where a query may attend; None: everywhere.
-        With `first`, the last layer computes only the positions from `first` on.
+        With `asked`, places [N] among the Q, the last layer computes only these: [B, N, D].
         """
         x = self.embed(tokens)
         if positions is None:
@@ -157,7 +165,7 @@ class Transformer(nn.Module):
         *most, last = self.layers
         for layer in most:
             x = layer(x, rotary, mask, cache)
-        x = last(x, rotary, mask, cache, first)
+        x = last(x, rotary, mask, cache, None if asked is None else asked.to(x.device))
         out: Tensor = self.norm(x)
         return out
 
@@ -167,6 +175,11 @@ class Transformer(nn.Module):
             out: Tensor = self.head(hidden)
             return out
         return linear(hidden.to(self.embed.weight.device), self.embed.weight)
+
+
+def queries_of(mask: Tensor | None, asked: Tensor) -> Tensor | None:
+    """The part of an attention mask for some queries; one row that serves all stays as it is."""
+    return mask[..., asked, :] if mask is not None and mask.shape[-2] > 1 else mask
 
 
 def block_causal(queries: Tensor, keys: Tensor, block: int) -> Tensor:

@@ -41,7 +41,7 @@ class Guided:
             start=canvas.start.repeat(2),
             stop=canvas.stop.repeat(2),
             keys=(*canvas.keys, *(~key for key in canvas.keys)),
-            from_start=canvas.from_start,
+            read=None if canvas.read is None else canvas.read.repeat(2, 1),
         )
         hidden = self.model.trunk(both)
         rows = len(canvas.tokens)

@@ -74,7 +74,8 @@ class Memoised:
                 some = members[place : place + ROWS]
                 first = min(begin for begin, _ in some)
                 tokens = canvas.tokens[[fresh[key] for key in some], :length]
-                states = self.model.module(ship(tokens, self.device), first=first)
+                asked = torch.arange(first, length, device=self.device)
+                states = self.model.module(ship(tokens, self.device), asked=asked)
                 for key, state in zip(some, states, strict=True):
                     self._first_cell[key] = self._keep(state[key[0] - first :])
 
