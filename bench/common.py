@@ -5,7 +5,8 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from copy import deepcopy
+from dataclasses import dataclass, replace
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,8 @@ from unmask.kernels.layer import plain_normalise, plain_rotate
 from unmask.models import layers, products
 from unmask.models.architecture import Architecture
 from unmask.models.denoiser import ModelSpec
+from unmask.models.layers import ConvertedLinear
+from unmask.models.packed import pack_layers
 from unmask.models.pretrained import Pretrained
 from unmask.models.transformer import Transformer
 
@@ -72,6 +75,27 @@ def llada_shaped(shape: Shape, seed: int = 0) -> Pretrained:
         mask, eos = vocabulary - 1, vocabulary - 2
     spec = ModelSpec(mask, vocabulary, eos, name="llada-shaped")
     return Pretrained(module.eval(), spec)
+
+
+def converted(
+    model: Pretrained, dtype: torch.dtype, replace_layers: Callable[[nn.Module], None]
+) -> Pretrained:
+    """The same model in a dtype, with linear maps that `replace_layers` chooses, as loaded ones."""
+    module = deepcopy(model.module)
+    weights = {name: part for name, part in model.module.named_modules() if hasattr(part, "weight")}
+    with torch.device("meta"):
+        replace_layers(module)
+    for name, part in module.named_modules():
+        if isinstance(part, ConvertedLinear):
+            part.convert(weights[name].weight.detach())
+    for parameter in module.parameters():
+        parameter.data = parameter.data.to(dtype)
+    return replace(model, module=module)
+
+
+def as_loaded(model: Pretrained, dtype: torch.dtype, pack: bool | None = None) -> Pretrained:
+    """The same model as `load` would give it: with packed weights where that is the default."""
+    return converted(model, dtype, lambda module: pack_layers(module, dtype, model.device, pack))
 
 
 @contextmanager

@@ -38,6 +38,7 @@ from bench.common import (
     LLADA_VOCABULARY,
     PeakMemory,
     Shape,
+    as_loaded,
     head_share,
     llada_shaped,
 )
@@ -58,6 +59,7 @@ class Size:
     work: Work = WHOLE
     rounds: int = 5
     dtype: torch.dtype = torch.float32
+    pack: bool | None = None  # of unmask's side, as in `load`
 
 
 SHORT = Size(work=Work(length=64, steps=8), rounds=3)
@@ -87,15 +89,16 @@ def run(originals: list[Loaded], size: Size) -> list[Row]:
     rows = []
     for shape in size.shapes:
         model = llada_shaped(shape)
+        packed = as_loaded(model, size.dtype, size.pack)
         model.module.to(size.dtype)
-        rows += [_row(model, size, each) for each in originals]
+        rows += [_row(model, packed, size, each) for each in originals]
     return rows
 
 
-def _row(model: Pretrained, size: Size, loaded: Loaded) -> Row:
+def _row(model: Pretrained, packed: Pretrained, size: Size, loaded: Loaded) -> Row:
     work, original = size.work, loaded.original
     rule = original.rule_for(work)
-    sides = {"theirs": partial(theirs, model, loaded.decode), "unmask": partial(ours, model, rule)}
+    sides = {"theirs": partial(theirs, model, loaded.decode), "unmask": partial(ours, packed, rule)}
     written, extra = {}, {}
     for name, side in sides.items():
         side(replace(work, prompt=1, length=work.block))  # allocations of the first call
@@ -166,8 +169,13 @@ def main() -> None:
     parser.add_argument("--width", type=int, help="of one model, a multiple of 64")
     parser.add_argument("--vocab", type=int, help="of one model")
     parser.add_argument("--dtype", choices=("float32", "bfloat16"), default="float32")
+    parser.add_argument("--pack", action="store_true", help="unmask packs float32 weights too")
     options = parser.parse_args()
-    size = replace(SHORT if options.short else Size(), dtype=getattr(torch, options.dtype))
+    size = replace(
+        SHORT if options.short else Size(),
+        dtype=getattr(torch, options.dtype),
+        pack=options.pack or None,
+    )
     shape = (options.layers, options.width, options.vocab)
     if any(number is not None for number in shape):
         if wrong := _misshapen(*shape):

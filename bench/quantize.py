@@ -11,20 +11,20 @@ Activations are float32 in the rows float32, int8 and int4, and bfloat16 in the 
 
 from __future__ import annotations
 
-from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from statistics import median
 
 import torch
 from torch import Tensor
 
-from bench.common import Shape, llada_shaped
+from bench.common import Shape, as_loaded, converted, llada_shaped
 from bench.measure import Bench, Column, Row, by_turns, main
 from unmask import Session
 from unmask.lab.compare import compare
 from unmask.lab.stats import paired
+from unmask.models.packed import PackedLinear
 from unmask.models.pretrained import Pretrained
-from unmask.models.quantized import QuantizedLinear, quantize_layers
+from unmask.models.quantized import quantize_layers
 
 WAYS: dict[str, tuple[str, str | None]] = {
     "float32": ("float32", None),
@@ -55,24 +55,19 @@ SHORT = Size(rounds=2, problems=40)
 
 def made(plain: Pretrained, way: str) -> Pretrained:
     """The random model in one of the ways."""
-    dtype, kind = WAYS[way]
-    module = deepcopy(plain.module)
-    if kind is not None:
-        weights = {name: part.weight for name, part in plain.module.named_modules()
-                   if isinstance(part, torch.nn.Linear)}  # fmt: skip
-        quantize_layers(module, plain.arch, kind)
-        for name, part in module.named_modules():
-            if isinstance(part, QuantizedLinear):
-                part.quantize(weights[name].detach())
-    for parameter in module.parameters():
-        parameter.data = parameter.data.to(getattr(torch, dtype))
-    return replace(plain, module=module)
+    name, kind = WAYS[way]
+    dtype = getattr(torch, name)
+    if kind is None:
+        return as_loaded(plain, dtype)
+    return converted(plain, dtype, lambda module: quantize_layers(module, plain.arch, kind))
 
 
 def layer_bytes(model: Pretrained) -> int:
     """The bytes of the layers' weights."""
     layers = model.module.layers
-    return sum(tensor.nbytes for tensor in (*layers.parameters(), *layers.buffers()))
+    packed = [part.packed for part in layers.modules() if isinstance(part, PackedLinear)]
+    whole = sum(weight.numel() * weight.element_size() for weight in packed if weight is not None)
+    return whole + sum(tensor.nbytes for tensor in (*layers.parameters(), *layers.buffers()))
 
 
 def run(short: bool = False, size: Size | None = None) -> list[Row]:

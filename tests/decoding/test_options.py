@@ -52,6 +52,7 @@ EXAMPLES = {
     "longest": ("99", 99),
     "language": ("regex:[0-9]+", "regex:[0-9]+"),
     "quantize": ("int8", "int8"),
+    "pack": ("true", True),
 }
 
 
@@ -241,7 +242,7 @@ def test_a_loaded_block_causal_model_keeps_its_blocks():
 def test_a_record_of_resolved_options_names_each_of_them_once():
     options = DecodingOptions("swd-block32", length=64, steps=20, history=8, seed=3)
     record = resolve(options, SPEC).record()
-    loading = {"cache", "guidance", "dtype", "quantize", "mask_id", "family", "template_args"}
+    loading = {"cache", "guidance", "template_args", *LOADING}
     assert set(record) == set(OPTIONS) - loading - {"longest", "sub_block", "language"}
     assert resolve(DecodingOptions(sub_block=2), CAUSAL).record()["sub_block"] == 2
     assert (record["length"], record["block"], record["steps"]) == (64, 32, 20)

@@ -17,6 +17,7 @@ from unmask.doctor import model as model_checks
 from unmask.doctor.machine import EXTRAS, machine
 from unmask.doctor.model import fits, invariance, speed
 from unmask.kernels import layer, native, product, reference
+from unmask.models import packed
 from unmask.models.pretrained import Pretrained
 
 CPU = torch.device("cpu")
@@ -105,6 +106,15 @@ def test_a_norm_without_the_bits_of_torch_is_left_to_torch_and_told(monkeypatch)
     finding = by_name(kernel_checks.kernels_on(CPU))["layers"]
     assert finding.says.startswith(
         "torch computes norms and rotations; native is not used: it does not have the bits"
+    )
+
+
+def test_packed_weights_without_the_bits_of_torch_are_not_used_and_that_is_told(monkeypatch):
+    monkeypatch.setattr(packed, "_same_bits", lambda dtype: False)
+    monkeypatch.setattr(packed, "trouble", lambda dtype, device: None)
+    finding = by_name(kernel_checks.kernels_on(CPU))["packing"]
+    assert finding.says == (
+        "weights in bfloat16 are not packed: their products do not have torch's bits"
     )
 
 

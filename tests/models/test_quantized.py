@@ -22,7 +22,7 @@ KINDS = {"int8": 0.01, "int4": 0.12}  # the largest error, relative to the outpu
 def quantized(kind, outputs=70, inputs=96, seed=0, bias=False):
     weight = torch.randn(outputs, inputs, generator=torch.Generator().manual_seed(seed))
     linear = QuantizedLinear(inputs, outputs, bias, kind)
-    linear.quantize(weight)
+    linear.convert(weight)
     return linear, weight
 
 
@@ -45,14 +45,14 @@ def test_int4_keeps_whole_multiples_of_its_scales_exactly():
     steps[..., 5] = -8
     weight = (steps * torch.tensor([0.5, 0.25])[:, None]).view(6, -1)
     linear = QuantizedLinear(2 * GROUP, 6, False, "int4")
-    linear.quantize(weight)
+    linear.convert(weight)
     assert torch.equal(linear.widened(slice(None), torch.float32), weight)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_rows_of_zeros_stay_zero(kind):
     linear = QuantizedLinear(64, 3, False, kind)
-    linear.quantize(torch.zeros(3, 64))
+    linear.convert(torch.zeros(3, 64))
     assert not linear(torch.randn(5, 64)).any()
 
 
@@ -183,6 +183,6 @@ def test_on_a_gpu_torchao_gets_every_weight_with_the_kind_that_was_asked_for(mon
         module = Transformer(arch)
         quantize_layers(module, arch, kind, torch.device("cuda"))
         linear = module.layers[0].attn.o
-        linear.quantize(weight)
+        linear.convert(weight)
         assert torch.equal(linear(x), plain_linear(x, weight))  # the weight is still what it was
     assert asked == [(weight.shape, "int8"), (weight.shape, f"int4 by {GROUP}")]

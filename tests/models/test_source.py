@@ -24,6 +24,7 @@ def test_a_source_from_json_loads_the_same_model(tmp_path):
         "guidance",
         "family",
         "quantize",
+        "pack",
     ]
     model = ModelSource(**kept).load()
     assert isinstance(model, Cached)

@@ -194,6 +194,12 @@ class DecodingOptions:
         words=QUANTIZED,
         metavar="NAME",
     )
+    pack: bool | None = _option(
+        "switch",
+        "lay out the weights once for the products of the CPU; in float32 results move by rounding",
+        "on only where no bit changes",
+        metavar="BOOL",
+    )
     mask_id: int | None = _option(
         "whole",
         "id of the mask token, if the checkpoint names a wrong one or none",
@@ -309,4 +315,4 @@ OTHER_NAMES = {
     "chat_template_kwargs": "template_args",
 }
 SAMPLING = ("temperature", "top_p", "top_k", "tempered")
-LOADING = ("dtype", "quantize", "mask_id", "family")  # what a model is loaded with
+LOADING = ("dtype", "quantize", "pack", "mask_id", "family")  # what a model is loaded with

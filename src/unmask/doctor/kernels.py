@@ -10,6 +10,7 @@ from unmask import kernels
 from unmask.doctor.finding import Finding
 from unmask.kernels import layer, product
 from unmask.kernels.check import disagreement
+from unmask.models import packed
 
 VOCABULARY = 126_464  # LLaDA's: a kernel may work on few tokens and fail on many
 MENDS = {
@@ -24,6 +25,7 @@ def kernels_on(device: torch.device) -> Iterator[Finding]:
     if device.type == "cpu":
         yield _torchs_bits("products", "multiplies large weights", product.trouble())
         yield _torchs_bits("layers", "computes norms and rotations", layer.trouble())
+        yield _packing(device)
 
 
 def _torchs_bits(name: str, does: str, reason: str | None) -> Finding:
@@ -31,6 +33,15 @@ def _torchs_bits(name: str, does: str, reason: str | None) -> Finding:
     if reason is None:
         return Finding(name, "ok", f"native {does}, with torch's bits")
     return Finding(name, "ok", f"torch {does}; native is not used: {reason}")
+
+
+def _packing(device: torch.device) -> Finding:
+    """Whether weights in bfloat16 are packed."""
+    if packed.keeps_bits(torch.bfloat16, device):
+        says = "weights in bfloat16 are packed, with torch's bits; --pack packs float32 too"
+        return Finding("packing", "ok", says)
+    reason = packed.trouble(torch.bfloat16, device) or "their products do not have torch's bits"
+    return Finding("packing", "ok", f"weights in bfloat16 are not packed: {reason}")
 
 
 def _reduction(device: torch.device) -> Iterator[Finding]:

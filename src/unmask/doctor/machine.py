@@ -8,7 +8,6 @@ import shutil
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
-from pathlib import Path
 
 import torch
 
@@ -16,6 +15,7 @@ from unmask import __version__
 from unmask.doctor.finding import Finding
 from unmask.lab.sandbox.sandbox import bwrap_trouble
 from unmask.lab.sweep.environment import device_name
+from unmask.models.memory import memory
 
 CORE = ("torch", "numpy", "safetensors", "tokenizers", "jinja2")
 EXTRAS = {  # the packages of pyproject.toml by the names under which they are imported
@@ -55,19 +55,6 @@ def machine(device: torch.device) -> Iterator[Finding]:
         )
     )
     yield from map(_extra, EXTRAS)
-
-
-def memory(device: torch.device) -> tuple[int, int]:
-    """The free and the whole memory of a device, in bytes."""
-    if device.type == "cuda":
-        return torch.cuda.mem_get_info(device)
-    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    try:
-        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
-    except OSError:
-        return total, total
-    sizes = {line.split(":")[0]: int(line.split()[1]) * 1024 for line in lines}
-    return sizes.get("MemAvailable", total), total
 
 
 def _versions() -> Finding:

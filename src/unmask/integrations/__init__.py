@@ -6,7 +6,7 @@ from unmask.decoding.options import OPTIONS, SAMPLING
 BLOCK_OPTIONS = ("rule", "eos", "steps", "history", *SAMPLING, "seed")  # sglang, vllm, diffusers
 # transformers' own, about loading, which it does, for our models, or in need of our tokenizer
 _GENERATE = (
-    "temperature", "top_p", "top_k", "dtype", "quantize", "family", "cache", "template_args",
-    "language",
+    "temperature", "top_p", "top_k", "dtype", "quantize", "pack", "family", "cache",
+    "template_args", "language",
 )  # fmt: skip
 GENERATE_OPTIONS = tuple(name for name in OPTIONS if name not in _GENERATE)

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from unmask.errors import ModelError
 from unmask.models.family import Target, TensorSource
-from unmask.models.quantized import QuantizedLinear
+from unmask.models.layers import ConvertedLinear
 from unmask.models.untrusted import read_text
 
 INDEX, SINGLE = "model.safetensors.index.json", "model.safetensors"
@@ -87,7 +87,7 @@ class Checkpoint:
         """Load every parameter of a module on the meta device, one file at a time.
 
         A tensor that keeps its dtype on the CPU stays mapped to its file. Others are copied one
-        at a time, so memory holds the weights and one more tensor. If some are quantised, each as
+        at a time, so memory holds the weights and one more tensor. If some are converted, each as
         soon as it is read, the others are copied too: one that stays mapped would keep all of its
         file in memory. A `spare` tensor may be in the files; it is not read.
         """
@@ -97,10 +97,10 @@ class Checkpoint:
             jobs[self.files[stored]].append((target, source, stored))
         self._check_all_used({stored for work in jobs.values() for *_, stored in work} | spare)
         shapes = {name: p.shape for name, p in module.named_parameters()}
-        quantized = {
+        converted = {
             f"{name}.weight": part
             for name, part in module.named_modules()
-            if isinstance(part, QuantizedLinear)
+            if isinstance(part, ConvertedLinear)
         }
         for file in sorted(jobs):
             with open_file(file) as tensors:
@@ -109,10 +109,10 @@ class Checkpoint:
                     kept = target.name.endswith(KEPT_IN_FLOAT32)
                     wanted = torch.float32 if kept else dtype
                     device = device_of[target.name]
-                    if target.name in quantized:
-                        quantized[target.name].quantize(value.to(device))
+                    if target.name in converted:
+                        converted[target.name].convert(value.to(device))
                         continue
-                    value = value.to(wanted, copy=True) if quantized else value
+                    value = value.to(wanted, copy=True) if converted else value
                     _place(module, target, value, wanted, device, shapes)
 
     def _read(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -41,6 +42,18 @@ class Linear(nn.Linear):
     def reset_parameters(self) -> None:
         if not self.weight.is_meta:
             super().reset_parameters()
+
+
+class ConvertedLinear(Linear):
+    """A linear map that keeps its weight in another form, and so has no parameter `weight`.
+
+    `Checkpoint.fill` calls `convert` as soon as the weight is read, so that memory never holds
+    more than one weight in its old form.
+    """
+
+    @abstractmethod
+    def convert(self, weight: Tensor) -> None:
+        """Keep a weight [N, K] in the form of this class."""
 
 
 class Embedding(nn.Embedding):

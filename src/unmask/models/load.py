@@ -15,6 +15,7 @@ from unmask.models.architecture import Architecture
 from unmask.models.checkpoint import Checkpoint
 from unmask.models.describe import Description, describe
 from unmask.models.family import Family, Network
+from unmask.models.packed import pack_layers
 from unmask.models.pretrained import Pretrained
 from unmask.models.quantized import quantize_layers
 from unmask.models.tokenizer import Tokenizer
@@ -49,6 +50,7 @@ def load(
     device: str | torch.device | None = None,
     dtype: str | torch.dtype | None = None,
     quantize: str | None = None,
+    pack: bool | None = None,
     mask_id: int | None = None,
     family: str | None = None,
     block: int | None = None,
@@ -67,6 +69,9 @@ def load(
         dtype: float32, bfloat16 or float16 (default: as stored; embedded model: float32).
         quantize: keep the weights of the layers in 8 or 4 bits: int8 or int4. Each is quantised as
             soon as it is read. Embedding, head and norms stay in `dtype`.
+        pack: lay out the weights once as the CPU's product reads them, which is faster. In float32
+            results move by rounding (default: only where no bit changes, which is bfloat16 on a
+            processor that multiplies it, if the memory has room).
         mask_id: the mask token, if the config and the tokenizer name a wrong one or none.
         family: the family, where config.json does not say it: `open-dcoder` for a causal class that
             fills masks, `a2d-qwen3-bd3lm` or `a2d-qwen3` for attention in blocks or everywhere.
@@ -85,6 +90,7 @@ def load(
         device=device,
         dtype=dtype,
         quantize=quantize,
+        pack=pack,
         compile=compile,
         device_map=device_map,
     )
@@ -97,6 +103,7 @@ def load_described(
     device: str | torch.device | None = None,
     dtype: str | torch.dtype | None = None,
     quantize: str | None = None,
+    pack: bool | None = None,
     compile: bool = False,
     device_map: str | dict[str, Any] | None = None,
 ) -> Loaded:
@@ -105,17 +112,17 @@ def load_described(
     The model gets the spec of `description`, its block width included. For the options see `load`.
     """
     folder, family, arch = description.folder, description.family, description.arch
-    with torch.device("meta"):
-        module = family.network(arch)
-        if quantize is not None:
-            if compile or device_map is not None:
-                other = "compile" if compile else "device_map"
-                raise ModelError(f"quantize and {other} do not work together; give one of them")
-            quantize_layers(module, arch, quantize, usable_device(device))
-    places = _places(module, usable_device(device), device_map)
+    _check_together(quantize=quantize, pack=pack, compile=compile, device_map=device_map)
     checkpoint, plan = Checkpoint(folder), list(family.tensors(arch))
     stored = checkpoint.stored_dtype(plan[0][1].name)  # the embedding's; files may mix several
     wanted = _dtype(default_dtype(folder) if dtype is None else dtype) or stored
+    with torch.device("meta"):
+        module = family.network(arch)
+        if quantize is not None:
+            quantize_layers(module, arch, quantize, usable_device(device))
+        elif not compile and device_map is None:
+            pack_layers(module, wanted, usable_device(device), pack)
+    places = _places(module, usable_device(device), device_map)
     checkpoint.fill(module, plan, wanted, places, _spare_head(family, arch))
     module.eval()
     if device_map is not None:
@@ -125,6 +132,13 @@ def load_described(
     model = Pretrained(module, description.spec)
     exact = model.device.type == "cpu" and model.dtype in (torch.bfloat16, torch.float16)
     return Loaded(replace(model, exact=exact), description.tokenizer, description)
+
+
+def _check_together(**options: Any) -> None:
+    """Raise if two options are given that do not work together."""
+    given = [name for name, value in options.items() if value not in (None, False)]
+    if len(given) > 1 and given != ["compile", "device_map"]:
+        raise ModelError(f"{given[0]} and {given[1]} do not work together; give one of them")
 
 
 def _spare_head(family: Family, arch: Architecture) -> frozenset[str]:

@@ -12,7 +12,7 @@ from unmask.models.architecture import Architecture
 from unmask.models.denoiser import Canvas, Hidden, ModelSpec, cells, read_at, ship
 from unmask.models.family import Network
 from unmask.models.function import by_length
-from unmask.models.quantized import QuantizedLinear
+from unmask.models.layers import ConvertedLinear
 from unmask.models.transformer import block_causal
 
 CACHED_BYTES = 8 << 20  # size of weights that fit into a processor's cache
@@ -50,10 +50,10 @@ class Pretrained:
     @property
     def parameters(self) -> int:
         """The number of parameters."""
-        parts = (part for part in self.module.modules() if isinstance(part, QuantizedLinear))
-        small = (part for part in parts if part.weight is None)
-        quantized = sum(linear.in_features * linear.out_features for linear in small)
-        return quantized + sum(parameter.numel() for parameter in self.module.parameters())
+        parts = (part for part in self.module.modules() if isinstance(part, ConvertedLinear))
+        others = (part for part in parts if part.weight is None)
+        converted = sum(linear.in_features * linear.out_features for linear in others)
+        return converted + sum(parameter.numel() for parameter in self.module.parameters())
 
     def trunk(self, canvas: Canvas) -> Hidden:
         """One forward; in a block-causal model it stops after the last block that is read."""

@@ -66,13 +66,19 @@ def in_strips(flat: Tensor, outputs: int, widen: Widen) -> Tensor:
 
     A row's result does not depend on the other rows.
     """
-    rows, inputs = flat.shape
-    if rows < LEAST_ROWS:
-        flat = torch.cat([flat, flat.new_zeros(LEAST_ROWS - rows, inputs)])
+    (rows, inputs), flat = flat.shape, several_rows(flat)
     out = flat.new_empty(len(flat), outputs)
     for strip in strips(outputs, inputs) if flat.device.type == "cpu" else [slice(None)]:
         torch.mm(flat, widen(strip, flat.dtype).t(), out=out[:, strip])
     return out[:rows]
+
+
+def several_rows(flat: Tensor) -> Tensor:
+    """Rows [M, K], with zeros below if they are few: so each is rounded as among many."""
+    rows, inputs = flat.shape
+    if rows >= LEAST_ROWS:
+        return flat
+    return torch.cat([flat, flat.new_zeros(LEAST_ROWS - rows, inputs)])
 
 
 def strips(outputs: int, inputs: int) -> Iterator[slice]:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from unmask.errors import ModelError, UnknownName, shown
 from unmask.models.architecture import Architecture
 from unmask.models.config import Config
-from unmask.models.layers import Linear
+from unmask.models.layers import ConvertedLinear, Linear
 from unmask.models.products import multiplies, strips, widened_product
 from unmask.models.words import QUANTIZED
 
@@ -18,7 +18,7 @@ GROUP = 32  # numbers of a row that share a scale in int4
 CPU = torch.device("cpu")
 
 
-class QuantizedLinear(Linear):
+class QuantizedLinear(ConvertedLinear):
     """x W^T + b with the weight as small whole numbers times scales.
 
     The weight is widened a strip of rows at a time and multiplied as usual, so activations keep
@@ -35,8 +35,8 @@ class QuantizedLinear(Linear):
         self.register_buffer("codes", None)
         self.register_buffer("scale", None)
 
-    def quantize(self, weight: Tensor) -> None:
-        """Keep a weight [N, K] in few bits; it replaces the parameter `weight`."""
+    def convert(self, weight: Tensor) -> None:
+        """Keep a weight [N, K] in few bits."""
         make = _int8 if self.kind == "int8" else _int4
         first = make(weight[:1].float())
         self.codes, self.scale = (part.new_empty(len(weight), *part.shape[1:]) for part in first)

@@ -24,6 +24,7 @@ class ModelSource:
     guidance: float | None = None
     family: str | None = None  # None: as the config and the folder's name say
     quantize: str | None = None  # bits of the layers' weights; None: as `dtype`
+    pack: bool | None = None  # None: weights are packed only where no bit changes
 
     def describe(self) -> Description:
         """Find the folder and read its config and tokenizer."""
@@ -40,6 +41,7 @@ class ModelSource:
             device=self.device,
             dtype=self.dtype,
             quantize=self.quantize,
+            pack=self.pack,
         )
         model: Denoiser = loaded.model
         if self.cache != "none":

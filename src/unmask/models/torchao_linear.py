@@ -14,8 +14,8 @@ from unmask.models.quantized import GROUP, QuantizedLinear
 class TorchaoLinear(QuantizedLinear):
     """x W^T + b with a weight of torchao: int8 by outputs, int4 by groups of 32 inputs."""
 
-    def quantize(self, weight: Tensor) -> None:
-        """Keep a weight [N, K] in few bits, in place of the parameter `weight`."""
+    def convert(self, weight: Tensor) -> None:
+        """Keep a weight [N, K] in few bits, as the parameter `weight`."""
         self.weight = nn.Parameter(weight, requires_grad=False)
         torchao = quantization()
         if self.kind == "int8":

@@ -311,7 +311,11 @@ class Session:
             return self._in_memory
         options = self.options
         return load_described(
-            self.checkpoint, device=self.device, dtype=options.dtype, quantize=options.quantize
+            self.checkpoint,
+            device=self.device,
+            dtype=options.dtype,
+            quantize=options.quantize,
+            pack=options.pack,
         ).model
 
     def load_on(self, device: str | torch.device) -> None:
@@ -352,6 +356,7 @@ class Session:
             options.guidance,
             self.checkpoint.unsaid_family if self.checkpoint else None,
             options.quantize,
+            options.pack,
         )
 
     @cached_property
@@ -391,7 +396,7 @@ class Session:
             "system": form.system,
             "infill": form.infill,
         }
-        for name in ("quantize", "family", "template_args"):  # no key where there is none
+        for name in ("quantize", "pack", "family", "template_args"):  # no key where there is none
             if (value := getattr(options, name)) is not None:
                 record[name] = value
         if parts := sources_of(rule):

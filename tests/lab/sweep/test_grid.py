@@ -35,7 +35,7 @@ def test_every_option_can_be_swept():
         "family": ["llada", "dream"], "sub_block": [2, 4],
         "template_args": ['{"a": 1}', '{"a": 2}'],
         "longest": [32, 64], "language": ["json", "regex:[0-9]+"],
-        "quantize": ["int8", "int4"],
+        "quantize": ["int8", "int4"], "pack": [True, False],
     }  # fmt: skip
     assert set(values) == set(OPTIONS) - {"rule"}
     for name, pair in values.items():

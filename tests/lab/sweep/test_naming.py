@@ -16,7 +16,7 @@ OTHERS = {
     "rule": "confidence | eb(0.1)", "length": 64, "block": 8, "eos": "last", "steps": 4,
     "history": 9, "temperature": 0.5, "top_p": 0.9, "top_k": 3, "tempered": True, "seed": 7,
     "cache": "dual", "guidance": 1.5, "dtype": "bfloat16", "mask_id": 5, "quantize": "int8",
-    "model": "mine", "longest": 64,
+    "model": "mine", "longest": 64, "pack": True,
     "family": "llada", "sub_block": 4, "template_args": '{"a": 1}', "language": "json",
     "task": "code", "version": 2, "preset": "other", "timing": "batch size 1",
 }  # fmt: skip

@@ -21,7 +21,7 @@ OTHERS = {
     "guidance": (1.5, {}), "dtype": ("bfloat16", {}), "mask_id": (1, {}), "family": ("llada", {}),
     "sub_block": (2, {"model": str(ROOT / "tests/golden/models/sdar-tiny")}),
     "template_args": ('{"enable_thinking": false}', {}), "longest": (60, {"length": "auto"}),
-    "quantize": ("int8", {}), "language": ("regex:[0-9]+", {}),
+    "quantize": ("int8", {}), "pack": (True, {}), "language": ("regex:[0-9]+", {}),
 }  # fmt: skip
 
 

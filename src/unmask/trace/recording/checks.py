@@ -84,6 +84,8 @@ def _check_model(model: dict[str, Any]) -> None:
             whole(value, f"{name} of the model", numbers[name])
         elif name == "guidance" and value is not None:
             require(isinstance(value, int | float), "the guidance of the model is not a number")
+        elif name == "pack" and value is not None:
+            require(isinstance(value, bool), "pack of the model is neither on nor off")
         elif name in ("path", "device", "dtype", "quantize", "cache", "kernel"):
             right = isinstance(value, str) or (name in ("dtype", "quantize") and value is None)
             require(right and "\0" not in str(value), f"{name} of the model is not a text")
