@@ -108,7 +108,7 @@ def trouble(dtype: torch.dtype, device: torch.device) -> str | None:
 @cache
 def _same_bits(dtype: torch.dtype) -> bool:
     """Whether packed products agree with torch's bit by bit, for weights of many sizes."""
-    with torch.inference_mode():
+    with torch.device("cpu"), torch.inference_mode():  # a loader may have set the meta device
         try:
             return all(torch.equal(packed, plain) for packed, plain in _examples(dtype))
         except RuntimeError:  # torch does not pack this dtype on this processor
