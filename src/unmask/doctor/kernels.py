@@ -8,7 +8,7 @@ import torch
 
 from unmask import kernels
 from unmask.doctor.finding import Finding
-from unmask.kernels import layer, product
+from unmask.kernels import codes, layer, product
 from unmask.kernels.check import disagreement
 from unmask.models import packed
 
@@ -26,6 +26,7 @@ def kernels_on(device: torch.device) -> Iterator[Finding]:
         yield _torchs_bits("products", "multiplies large weights", product.trouble())
         yield _torchs_bits("layers", "computes norms and rotations", layer.trouble())
         yield _packing(device)
+        yield _codes()
 
 
 def _torchs_bits(name: str, does: str, reason: str | None) -> Finding:
@@ -42,6 +43,14 @@ def _packing(device: torch.device) -> Finding:
         return Finding("packing", "ok", says)
     reason = packed.trouble(torch.bfloat16, device) or "their products do not have torch's bits"
     return Finding("packing", "ok", f"weights in bfloat16 are not packed: {reason}")
+
+
+def _codes() -> Finding:
+    """Who multiplies by weights of 8 or 4 bits in bfloat16."""
+    reason = codes.trouble()
+    if reason is None:
+        return Finding("8 and 4 bits", "ok", "native multiplies by them in bfloat16")
+    return Finding("8 and 4 bits", "ok", f"they are widened in parts; native is not used: {reason}")
 
 
 def _reduction(device: torch.device) -> Iterator[Finding]:

@@ -13,6 +13,7 @@
 #include <vector>
 
 #if defined(__x86_64__)
+#include <cpuid.h>
 #include <immintrin.h>
 #endif
 
@@ -71,6 +72,17 @@ struct ProductJob {
   int64_t rows;  // blocks of outputs
 };
 
+struct CodeJob {
+  int bits;                // of a code: 8 or 4
+  const uint32_t *panels;  // the rows of x in bfloat16, packed in pairs of inputs
+  const void *codes;       // 8 bits: int8 [outputs, inputs]; 4: [outputs, inputs / 2]
+  const void *scale;       // 8 bits: float32 [outputs]; 4: bfloat16 [outputs, inputs / 32]
+  const float *bias;       // [outputs], or null
+  int64_t count, outputs, inputs;
+  uint16_t *out;  // bfloat16 [count, outputs]
+  int64_t rows;   // blocks of outputs
+};
+
 struct NormJob {
   int dtype;
   const void *x, *weight;  // [rows, size], [size]
@@ -122,6 +134,17 @@ namespace avx512 {
 }  // namespace avx512
 #if defined(__clang__)
 #pragma clang attribute pop
+#pragma clang attribute push(__attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16"))), apply_to = function)
+#else
+#pragma GCC pop_options
+#pragma GCC push_options
+#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,prefer-vector-width=512")
+#endif
+namespace brain {
+#include "codes.h"
+}  // namespace brain
+#if defined(__clang__)
+#pragma clang attribute pop
 #else
 #pragma GCC pop_options
 #endif
@@ -136,6 +159,16 @@ int best_level() {
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return 1;
 #endif
   return 0;
+}
+
+// Whether the processor multiplies bfloat16 itself (AVX-512 BF16).
+bool multiplies_brain() {
+#if defined(__x86_64__)
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return best_level() == 2 && __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a >> 5 & 1);
+#else
+  return false;
+#endif
 }
 
 // The function of that name for an instruction set.
@@ -170,7 +203,7 @@ void run(const AnyJob &job, void (*kernel)(const AnyJob &, int64_t), int threads
 extern "C" {
 
 // Increased with the signatures below, so that an older build is refused.
-int unmask_reduce_version() { return 4; }
+int unmask_reduce_version() { return 5; }
 
 int unmask_reduce_level() { return best_level(); }
 
@@ -202,6 +235,25 @@ int unmask_multiply(int dtype, const float *x, float *panels, const void *weight
     const int64_t blocks = (outputs + avx2::OUTPUTS - 1) / avx2::OUTPUTS;
     const ProductJob job{dtype, panels, weight, bias, count, outputs, inputs, out, blocks};
     run(job, avx2::multiply, (int)std::min<int64_t>(threads, blocks));
+    return 1;
+  }
+#endif
+  return 0;
+}
+
+// x W^T + b: bfloat16 [count, inputs] with `inputs` even (4 bits: a multiple of 32), and room for
+// 16 * inputs * ceil(count / 16) numbers of x in `panels`. Returns 0 if the processor does not
+// multiply bfloat16; then nothing is written.
+int unmask_multiply_codes(int bits, const uint16_t *x, uint32_t *panels, const void *codes,
+                          const void *scale, const float *bias, int64_t count, int64_t outputs,
+                          int64_t inputs, uint16_t *out, int threads) {
+#if defined(__x86_64__)
+  if (multiplies_brain()) {
+    // A pair of inputs has the size of a float, and is moved like one.
+    avx2::pack_panels((const float *)(const void *)x, count, inputs / 2, (float *)(void *)panels);
+    const int64_t blocks = (outputs + brain::OUTPUTS - 1) / brain::OUTPUTS;
+    const CodeJob job{bits, panels, codes, scale, bias, count, outputs, inputs, out, blocks};
+    run(job, brain::multiply_codes, (int)std::min<int64_t>(threads, blocks));
     return 1;
   }
 #endif

@@ -8,12 +8,14 @@ import torch
 from torch import Tensor, nn
 
 from unmask.errors import ModelError, UnknownName, shown
+from unmask.kernels.codes import multiply_codes, serves
 from unmask.models.architecture import Architecture
 from unmask.models.config import Config
 from unmask.models.layers import ConvertedLinear, Linear
 from unmask.models.products import multiplies, strips, widened_product
 from unmask.models.words import QUANTIZED
 
+BITS = {"int8": 8, "int4": 4}
 GROUP = 32  # numbers of a row that share a scale in int4
 CPU = torch.device("cpu")
 
@@ -21,8 +23,8 @@ CPU = torch.device("cpu")
 class QuantizedLinear(ConvertedLinear):
     """x W^T + b with the weight as small whole numbers times scales.
 
-    The weight is widened a strip of rows at a time and multiplied as usual, so activations keep
-    their precision and a row's result does not depend on the other rows of a batch. `int8` has one
+    The weight is widened a part at a time and multiplied, so activations keep their precision and a
+    row's result does not depend on the other rows of a batch. `int8` has one
     scale for every output; `int4` one for every 32 inputs of an output.
     """
 
@@ -45,13 +47,19 @@ class QuantizedLinear(ConvertedLinear):
         self.register_parameter("weight", None)
 
     def forward(self, x: Tensor) -> Tensor:
-        flat = x.reshape(-1, self.in_features).to(_working_dtype(x))  # [M, K]
+        flat = x.reshape(-1, self.in_features)  # [M, K]
+        if serves(flat, BITS[self.kind], self.in_features):
+            out = multiply_codes(flat, self.codes, self.scale, self.bias, BITS[self.kind])
+        else:
+            out = self._by_strips(flat.to(_working_dtype(x)))
+        return out.to(x.dtype).view(*x.shape[:-1], self.out_features)
+
+    def _by_strips(self, flat: Tensor) -> Tensor:
+        """The product with parts of the weight that are widened one after another: [M, N]."""
         out = widened_product(flat, self.codes, self.widened)
         if self.kind == "int8":
             out *= self.scale
-        if self.bias is not None:
-            out += self.bias
-        return out.to(x.dtype).view(*x.shape[:-1], self.out_features)
+        return out if self.bias is None else out.add_(self.bias)
 
     def widened(self, strip: slice, dtype: torch.dtype) -> Tensor:
         """Rows of the weight; of an int8 weight without its scales, which the output gets."""
