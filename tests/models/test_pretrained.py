@@ -7,7 +7,7 @@ import torch
 
 import unmask
 from tests.paths import ROOT
-from unmask.models.denoiser import Canvas
+from unmask.models.denoiser import Canvas, Hidden
 
 GOLDEN = ROOT / "tests" / "golden" / "models"
 PROMPTS = [[5, 6, 7], [20] * 12, [30, 31]]
@@ -96,3 +96,15 @@ def test_the_last_layer_computes_only_what_the_loop_reads(name, exact):
     left_out = int(cut.states[0].isnan().any(-1).sum())
     assert left_out == seen - 16  # 12 are asked, and a product takes 16 at once
     assert not whole.states.isnan().any()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_a_cell_has_the_same_logits_alone_and_among_others(dtype):
+    model = unmask.load(dtype=dtype).model
+    hidden = Hidden(torch.randn(1, 20, model.arch.hidden).to(model.dtype))
+    rows, places = torch.zeros(20, dtype=torch.long), torch.arange(20)
+    with torch.inference_mode():
+        whole = model.head(hidden, rows, places)
+        for count in (1, 2, 3, 4):
+            few = slice(7, 7 + count)
+            assert torch.equal(model.head(hidden, rows[few], places[few]), whole[few]), count

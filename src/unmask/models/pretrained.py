@@ -13,6 +13,7 @@ from unmask.models.denoiser import Canvas, Hidden, ModelSpec, cells, read_at, sh
 from unmask.models.family import Network
 from unmask.models.function import by_length
 from unmask.models.layers import ConvertedLinear
+from unmask.models.products import several_rows
 from unmask.models.transformer import block_causal
 
 CACHED_BYTES = 8 << 20  # size of weights that fit into a processor's cache
@@ -172,8 +173,12 @@ class Pretrained:
         return self._padded(tokens, torch.tensor([tokens.shape[-1]]), offset, asked)
 
     def head(self, hidden: Hidden, rows: Tensor, positions: Tensor) -> Tensor:
-        """Logits of the requested cells; a shifted model predicts token i at position i - 1."""
-        return self.module.logits(cells(hidden.states, rows, positions, self.arch.shift))
+        """Logits of the requested cells; a shifted model predicts token i at position i - 1.
+
+        A few cells are computed together with zeros, so that a cell has the same bits as in a batch.
+        """
+        chosen = cells(hidden.states, rows, positions, self.arch.shift)
+        return self.module.logits(several_rows(chosen))[: len(chosen)]
 
     def attention_mask(self, lengths: Tensor, width: int, offset: Tensor) -> Tensor | None:
         """True where a query may attend to a key, [B, 1, Q or 1, K]; None if everywhere."""
