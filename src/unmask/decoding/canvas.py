@@ -57,5 +57,5 @@ def read_of(rows: Rows) -> Tensor:
     looks_ahead = needs.history or needs.later_blocks or rule.rewrites or rule.revoke is not None
     if not looks_back and not looks_ahead:
         return state.masked & state.window
-    behind = torch.arange(state.tokens.shape[-1]) >= state.start[:, None]
+    behind = state.layout.behind
     return behind if looks_back else state.masked & behind

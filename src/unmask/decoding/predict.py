@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import isnan
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -63,8 +64,11 @@ def reduced(group: Rows, logits: Tensor, where: Where) -> CellStats:
 
 def check_finite(group: Rows, stats: CellStats, hidden: Hidden, first: int) -> None:
     """Raise if the model gave no usable logits for a cell."""
-    broken = (stats.raw.confidence.isnan() | stats.scored.confidence.isnan()).nonzero()
-    if len(broken):
+    total = stats.raw.confidence.sum()  # NaN if one of them is
+    if stats.scored is not stats.raw:
+        total = total + stats.scored.confidence.sum()
+    if isnan(float(total)):
+        broken = (stats.raw.confidence.isnan() | stats.scored.confidence.isnan()).nonzero()
         row, position = (index[broken[0]] for index in stats.where)
         logits = group.model.head(hidden, row + first, position)[0]
         where = (
@@ -126,6 +130,8 @@ def _trail(group: Rows, raw: Stats, where: Where) -> Tensor:
 
 def _on_host(raw: Stats, score: Stats, drift: Tensor | None) -> tuple[Stats, Stats, Tensor | None]:
     """The numbers that a decision is made of, brought to the host together."""
+    if raw.token.device.type == "cpu":  # so are the others
+        return raw, score, drift
     first, second = list(vars(raw).values()), [] if score is raw else list(vars(score).values())
     *columns, drift = on_host([*first, *second, drift])
     here = Stats(*columns[: len(first)])

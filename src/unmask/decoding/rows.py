@@ -223,6 +223,8 @@ class Rows:
         state.commit(cells, tokens)
         if self.needs.drift:
             self.history.anchor(state, cells)
+        if self.settings.rule.revoke is None:
+            return
         rows, columns = decision.revoked.nonzero(as_tuple=True)
         if len(rows):
             state.take_back((rows, state.start[rows] + columns), self.spec.mask_id)
@@ -259,4 +261,7 @@ class Rows:
 
     def _keep(self, rows: list[int]) -> None:
         self.members = [self.members[row] for row in rows]
+        if not rows:
+            self._state = None
+            return
         self.state.keep(torch.tensor(rows, dtype=torch.int64))

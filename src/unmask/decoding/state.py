@@ -41,6 +41,51 @@ class Member:
     identity: int  # for caches: never used twice
 
 
+@dataclass(frozen=True)
+class Layout:
+    """Where the open windows and the answers of B rows lie; it stays until a window moves."""
+
+    start: Tensor  # [B] as in the state, and so are the next three
+    stop: Tensor
+    origin: Tensor
+    end: Tensor
+    window: Tensor  # [B, L] True inside the open window
+    behind: Tensor  # [B, L] True from its first position on
+    width: int  # of the widest window
+    offset: Tensor  # [B] the window's start, counted from the answer's
+    answer_length: Tensor  # [B]
+    answer: tuple[int, int] | None  # start and end of the answer, if there is only one row
+
+    @classmethod
+    def of(cls, state: State) -> Layout:
+        """The layout of the rows of a state."""
+        start, stop, origin, end = state.start, state.stop, state.origin, state.end
+        place = torch.arange(state.tokens.shape[-1], device=start.device)
+        behind = place >= start[:, None]
+        return cls(
+            start,
+            stop,
+            origin,
+            end,
+            window=behind & (place < stop[:, None]),
+            behind=behind,
+            width=int((stop - start).max()),
+            offset=start - origin,
+            answer_length=end - origin,
+            answer=(int(origin), int(end)) if len(start) == 1 else None,
+        )
+
+    def is_of(self, state: State) -> bool:
+        """Whether it is still the layout of a state, whose tensors are replaced when they change."""
+        return (
+            self.start is state.start
+            and self.stop is state.stop
+            and self.origin is state.origin
+            and self.end is state.end
+            and self.window.shape[-1] == state.tokens.shape[-1]
+        )
+
+
 @dataclass
 class State:
     """Everything about B rows on canvases of up to L positions."""
@@ -76,19 +121,20 @@ class State:
     memory: MemoryStore  # of the rule's parts
 
     def __post_init__(self) -> None:
-        self._window: tuple[Tensor, Tensor, Tensor] | None = None  # start, stop, and what is inside
+        self._layout: Layout | None = None
+
+    @property
+    def layout(self) -> Layout:
+        """Where the open windows and the answers lie; made anew only when one of them moves."""
+        made = self._layout
+        if made is None or not made.is_of(self):
+            made = self._layout = Layout.of(self)
+        return made
 
     @property
     def window(self) -> Tensor:
-        """True inside each row's open window: [B, L]; made anew only when one of them moves."""
-        known, width = self._window, self.tokens.shape[-1]
-        if known is None or known[0] is not self.start or known[1] is not self.stop:
-            known = None
-        if known is None or known[2].shape[-1] != width:
-            place = torch.arange(width, device=self.tokens.device)
-            inside = (place >= self.start[:, None]) & (place < self.stop[:, None])
-            known = self._window = (self.start, self.stop, inside)
-        return known[2]
+        """True inside each row's open window: [B, L]."""
+        return self.layout.window
 
     @classmethod
     def of(
@@ -206,7 +252,7 @@ class State:
         return cls(**tensors_of)
 
     def __len__(self) -> int:
-        return len(self.length)
+        return self.length.shape[0]
 
 
 def _fit(cells: Tensor, shape: list[int], fill: float) -> Tensor:

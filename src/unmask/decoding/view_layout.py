@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from unmask.decoding.state import State, Where
+from unmask.decoding.state import Layout, State, Where
 from unmask.kernels.common import Stats
 from unmask.kernels.reduce import Transform
 from unmask.rules.part import LogitCells
@@ -42,13 +42,14 @@ def lay_out(
 ) -> View:
     """The view of all rows: values of cells outside the windows are left out."""
     rows, positions = stats.where
-    width = int((state.stop - state.start).max())
+    width = state.layout.width
     watched = needs.committed or needs.later_blocks  # cells that are not candidates
     inside = window[stats.where] if watched else None
     if inside is not None:
         rows, positions = rows[inside], positions[inside]
-    shape, place = (len(state), width), positions - state.start[rows]
-    index = place if len(state) == 1 else rows * width + place
+    shape = (len(state), width)
+    alone = len(state) == 1
+    index = positions - state.start if alone else rows * width + positions - state.start[rows]
 
     def lay(*columns: Tensor) -> tuple[Tensor, ...]:
         """Put values per cell into their places, all columns in one go: [n] -> [B, W] each."""
@@ -121,22 +122,23 @@ def logit_cells(state: State, where: Where, raw: Stats, ends: tuple[int, ...]) -
 
 def progress(state: State) -> Progress:
     """Where each row stands."""
+    layout = state.layout
     return Progress(
         step=state.step,
         opened=state.opened,
         num_windows=state.num_windows,
-        offset=state.start - state.origin,
-        known=_known(state),
-        answer_length=state.end - state.origin,
+        offset=layout.offset,
+        known=_known(state, layout),
+        answer_length=layout.answer_length,
         window=state.windows,
     )
 
 
-def _known(state: State) -> Tensor:
+def _known(state: State, layout: Layout) -> Tensor:
     """True where the answer is fixed: [B, A]."""
-    if len(state) == 1:
-        return ~state.masked[:, int(state.origin) : int(state.end)]
-    longest = int((state.end - state.origin).max())
+    if layout.answer is not None:
+        return ~state.masked[:, slice(*layout.answer)]
+    longest = int(layout.answer_length.max())
     place = state.origin[:, None] + torch.arange(longest, device=state.end.device)  # [B, A]
     fixed = ~state.masked.gather(-1, place.clamp_max(state.masked.shape[-1] - 1))
     return fixed & (place < state.end[:, None])

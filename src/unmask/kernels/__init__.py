@@ -115,6 +115,7 @@ def _serving(rows: ReduceInput) -> str:
     return name if ready else "torch"
 
 
+@cache
 def kernel(name: str) -> Kernel:
     """The module of a kernel; raises `Unavailable` if it needs what is not installed."""
     try:

@@ -39,9 +39,9 @@ def reduce_rows(rows: ReduceInput, level: int = len(LEVELS) - 1) -> Stats:
     token = torch.empty(count, dtype=torch.int64)
     columns = torch.empty((5, count), dtype=torch.float64)
     now, past = readable(rows.now), None if rows.past is None else readable(rows.past)
-    slot = _indices(rows.slot, 0 if past is None else len(past), "slot")
-    tokens = _indices(rows.tokens, vocabulary, "token")
-    library().unmask_reduce(
+    slot, tokens = _indices(rows.slot), _indices(rows.tokens)
+    past_rows = 0 if past is None else past.shape[0]
+    served = library().unmask_reduce(
         TYPES[now.dtype],
         now.data_ptr(),
         now.stride(0),
@@ -49,6 +49,7 @@ def reduce_rows(rows: ReduceInput, level: int = len(LEVELS) - 1) -> Stats:
         vocabulary,
         None if past is None else past.data_ptr(),
         0 if past is None else past.stride(0),
+        past_rows,
         None if slot is None else slot.data_ptr(),
         None if tokens is None else tokens.data_ptr(),
         token.data_ptr(),
@@ -56,7 +57,13 @@ def reduce_rows(rows: ReduceInput, level: int = len(LEVELS) - 1) -> Stats:
         _threads(now),
         level,
     )
-    return Stats(token, *columns)
+    if not served:
+        _refuse(slot, past_rows, "slot")
+        _refuse(tokens, vocabulary, "token")
+    confidence, margin, entropy, prev_cur, cur_prev = columns.unbind()
+    asked = ("prev_cur" in rows.kl, "cur_prev" in rows.kl)
+    kl = (prev_cur if asked[0] else None, cur_prev if asked[1] else None)
+    return Stats(token, confidence, margin, entropy, *kl)
 
 
 def class_sums(
@@ -97,9 +104,9 @@ def library() -> ctypes.CDLL:
     if version != VERSION:
         raise Unavailable("it was built from another version: python -m unmask.kernels.build")
     number, pointer, size = ctypes.c_int, ctypes.c_void_p, ctypes.c_int64
-    loaded.unmask_reduce.restype = None
+    loaded.unmask_reduce.restype = number
     loaded.unmask_reduce.argtypes = [
-        *(number, pointer, size, size, size, pointer, size),
+        *(number, pointer, size, size, size, pointer, size, size),
         *(pointer, pointer, pointer, pointer, number, number),
     ]
     loaded.unmask_sum_classes.restype = None
@@ -126,11 +133,12 @@ def library() -> ctypes.CDLL:
     return loaded
 
 
-def _indices(values: Tensor | None, stop: int, name: str) -> Tensor | None:
-    """Indices as the kernel reads them, checked here because the kernel does not check them."""
-    if values is None:
-        return None
-    indices = values.to(torch.int64).contiguous()
-    if len(indices) and int(indices.max()) >= stop:
+def _indices(values: Tensor | None) -> Tensor | None:
+    """Indices as the kernel reads them."""
+    return None if values is None else values.to(torch.int64).contiguous()
+
+
+def _refuse(indices: Tensor | None, stop: int, name: str) -> None:
+    """Raise if one of the indices is too large."""
+    if indices is not None and int(indices.max()) >= stop:
         raise IndexError(f"{name} {int(indices.max())} is not below {stop}")
-    return indices

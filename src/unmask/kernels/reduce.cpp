@@ -207,14 +207,17 @@ int unmask_reduce_version() { return 5; }
 
 int unmask_reduce_level() { return best_level(); }
 
-// `level` is an upper limit: a processor or a build without it uses its best one.
-void unmask_reduce(int dtype, const void *now, int64_t now_stride, int64_t rows,
-                   int64_t vocabulary, const void *past, int64_t past_stride, const int64_t *slot,
-                   const int64_t *tokens, int64_t *token, double *columns, int threads,
-                   int level) {
+// `level` is an upper limit: a processor or a build without it uses its best one. Returns 0 if a
+// slot is not below `past_rows`, or a token not below `vocabulary`; then nothing is written.
+int unmask_reduce(int dtype, const void *now, int64_t now_stride, int64_t rows, int64_t vocabulary,
+                  const void *past, int64_t past_stride, int64_t past_rows, const int64_t *slot,
+                  const int64_t *tokens, int64_t *token, double *columns, int threads, int level) {
+  for (int64_t n = 0; n < rows; ++n)
+    if ((slot && slot[n] >= past_rows) || (tokens && tokens[n] >= vocabulary)) return 0;
   const Job job{dtype, now,  past,   now_stride, past_stride, rows,
                 vocabulary, slot, tokens, token,      columns};
   run(job, KERNEL(reduce, std::min(level, best_level())), (int)std::min<int64_t>(threads, rows));
+  return 1;
 }
 
 void unmask_sum_classes(int dtype, const void *logits, int64_t stride, int64_t rows,

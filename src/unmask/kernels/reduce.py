@@ -11,7 +11,7 @@ from torch import Tensor
 
 from unmask.kernels import backend, backends, reduce_rows, use
 from unmask.kernels.common import NO_HISTORY, UNIFORM, ReduceInput, Stats, chunks, working_dtype
-from unmask.rules.view import BOTH_KL, Divergence
+from unmask.rules.view import Divergence
 
 __all__ = ["Past", "Previous", "Stats", "Transform", "backend", "backends", "chunks", "divergence"]
 __all__ += ["reduce", "use", "working_dtype"]
@@ -85,13 +85,9 @@ def divergence(first: Tensor, second: Tensor) -> Tensor:
 def _asked(rows: ReduceInput) -> Stats:
     """The statistics of these rows, without divergences that a kernel gave unasked."""
     stats = reduce_rows(rows)
-    if rows.kl >= BOTH_KL or (stats.kl_prev_cur is None and stats.kl_cur_prev is None):
-        return stats
-    return replace(
-        stats,
-        kl_prev_cur=stats.kl_prev_cur if "prev_cur" in rows.kl else None,
-        kl_cur_prev=stats.kl_cur_prev if "cur_prev" in rows.kl else None,
-    )
+    given = {"prev_cur": stats.kl_prev_cur, "cur_prev": stats.kl_cur_prev}
+    unasked = [name for name in given if given[name] is not None and name not in rows.kl]
+    return replace(stats, **{f"kl_{name}": None for name in unasked}) if unasked else stats
 
 
 def _transformed(logits: Tensor, transform: Transform, tokens: Tensor | None) -> Stats:

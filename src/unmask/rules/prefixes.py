@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 
 def longest_prefix(within: Tensor, order: Tensor, candidates: Tensor) -> Tensor:
     """The prefix of the order up to the first False, at least its first position: [B, W] bool."""
-    within = within.clone()
-    within[:, :1] = True
-    prefix = within.to(torch.uint8).cummin(-1).values.bool()
-    return torch.zeros_like(candidates).scatter(-1, order, prefix) & candidates
+    beyond = ~within
+    beyond[:, :1] = False
+    prefix = beyond.cumsum(-1) == 0
+    return torch.zeros_like(candidates).scatter_(-1, order, prefix) & candidates
 
 
 def prefix_gauge(running: Tensor, view: View, chosen: Tensor) -> dict[str, Tensor]:

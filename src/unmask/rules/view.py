@@ -100,7 +100,7 @@ class View:
 
     def among(self, candidates: Tensor) -> View:
         """The same view with other candidates."""
-        return replace(self, masked=candidates)
+        return self if candidates is self.masked else replace(self, masked=candidates)
 
     def narrowed(self, candidates: Tensor) -> View:
         """The same view with fewer candidates; the other masks wait."""
