@@ -50,7 +50,7 @@ def test_joining_widens_the_credit_slots():
 
 def test_keeping_rows_keeps_every_tensor():
     state = State.joined([state_of([first, MASK]) for first in (1, 2, 3)])
-    state.keep(torch.tensor([2, 0]))
+    state = state.taken(torch.tensor([2, 0]))
     assert state.tokens[:, 0].tolist() == [3, 1]
     tensors = (getattr(state, field.name) for field in fields(state) if field.name != "memory")
     assert all(len(tensor) == 2 for tensor in tensors)

@@ -69,7 +69,7 @@ def test_the_window_marks_the_open_positions_and_follows_when_it_moves():
     state.masked[:, 1:3] = False
     open_windows(state, 2)
     assert state.window.tolist() == [[False, False, False, True]]
-    state.keep(torch.tensor([0, 0]))
+    state = state.taken(torch.tensor([0, 0]))
     assert state.window.tolist() == [[False, False, False, True]] * 2
 
 

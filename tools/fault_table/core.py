@@ -49,8 +49,8 @@ DECODING = (
     Fault(
         "window-one-too-wide",
         "decoding/state.py",
-        "& (place < self.stop[:, None])",
-        "& (place <= self.stop[:, None])",
+        "behind & (place < stop[:, None])",
+        "behind & (place <= stop[:, None])",
     ),
     Fault(
         "later-window-off-by-one",

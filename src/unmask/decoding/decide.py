@@ -64,7 +64,8 @@ def _check_progress(settings: Settings, state: State, view: View, chosen: Tensor
             f"{parts} chose nothing though masks are left; a selection chooses at "
             "least one per step, or says `waits = True`"
         )
-    if bool((waiting & (state.idle >= MOST_IDLE)).any()):
+    idle = state.nfe - state.commit_step.amax(-1) - 1  # forwards since the last commitment
+    if bool((waiting & (idle >= MOST_IDLE)).any()):
         raise RuleError(
             f"nothing was committed in {MOST_IDLE} forwards: {spelled(select)} never chooses, "
             "or a cache never computes the masks that are left"

@@ -90,9 +90,9 @@ class History:
         new.at_commit = gathered([(history.at_commit, state.anchor) for history, state in parts])
         return new
 
-    def previous(self, state: State, where: Where) -> Past | None:
-        """The distributions of these cells one forward ago."""
-        return None if self.last is None else self.last.previous(state.slot[where])
+    def previous(self, slot: Tensor) -> Past | None:
+        """The distributions one forward ago of N cells with these slots."""
+        return None if self.last is None else self.last.previous(slot)
 
     def push(self, state: State, where: Where, logits: Tensor) -> None:
         """Keep this forward's logits for the next one, and drop those of earlier forwards."""

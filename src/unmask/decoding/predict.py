@@ -39,7 +39,8 @@ def head(group: Rows, hidden: Hidden, first: int, where: Where) -> Tensor:
 def reduced(group: Rows, logits: Tensor, where: Where) -> CellStats:
     """One pass over the logits, and one more where another distribution scores."""
     state, needs, sampling = group.state, group.needs, group.settings.sampling
-    previous = group.history.previous(state, where)
+    slot = state.slot[where]
+    previous = group.history.previous(slot)
     raw = group.reducer(logits, previous, needs.directions, needs.uniform_start)
     stage, boost, amounts = group.settings.rule.logits, None, None
     if stage is not None:  # it works on the host: one more wait for a GPU
@@ -59,7 +60,8 @@ def reduced(group: Rows, logits: Tensor, where: Where) -> CellStats:
     trail = _trail(group, raw, where) if needs.trail else None
     ends = is_stop(score.token, group.spec.stop_ids) if needs.ends else None
     deferred = group.eos.deferred(score.token)
-    return CellStats(where, raw, score, drift, deferred, trail, amounts, top, ends, boost)
+    seen = slot >= 0
+    return CellStats(where, raw, score, seen, drift, deferred, trail, amounts, top, ends, boost)
 
 
 def check_finite(group: Rows, stats: CellStats, hidden: Hidden, first: int) -> None:

@@ -201,7 +201,6 @@ class Rows:
             inside = torch.arange(view.masked.shape[-1]) < (state.stop - state.start)[:, None]
             new = self.settings.rule.remembered(view, decision)
             state.memory.write(new, state.start, inside)
-        state.idle = (state.idle + 1).masked_fill(decision.chosen.any(-1), 0)
         if stats.raw.kl_error is not None:
             state.kl_error.scatter_reduce_(0, where[0], stats.raw.kl_error, "amax")
         if stats.trail is not None:
@@ -223,10 +222,8 @@ class Rows:
         state.commit(cells, tokens)
         if self.needs.drift:
             self.history.anchor(state, cells)
-        if self.settings.rule.revoke is None:
-            return
-        rows, columns = decision.revoked.nonzero(as_tuple=True)
-        if len(rows):
+        if self.settings.rule.revoke is not None:
+            rows, columns = decision.revoked.nonzero(as_tuple=True)
             state.take_back((rows, state.start[rows] + columns), self.spec.mask_id)
 
     def _open_windows(self, hidden: Hidden, first: int, held: Tensor | None) -> None:
@@ -261,7 +258,4 @@ class Rows:
 
     def _keep(self, rows: list[int]) -> None:
         self.members = [self.members[row] for row in rows]
-        if not rows:
-            self._state = None
-            return
-        self.state.keep(torch.tensor(rows, dtype=torch.int64))
+        self._state = self.state.taken(torch.tensor(rows)) if rows else None

@@ -76,7 +76,7 @@ class Layout:
         )
 
     def is_of(self, state: State) -> bool:
-        """Whether it is still the layout of a state, whose tensors are replaced when they change."""
+        """Whether it is still that of a state, whose tensors are replaced when they change."""
         return (
             self.start is state.start
             and self.stop is state.stop
@@ -104,7 +104,6 @@ class State:
     windows: Tensor  # windows opened before the open one
     sizing: Tensor  # bool: nothing is committed yet, the canvas is still growing
     nfe: Tensor  # forwards of the row
-    idle: Tensor  # forwards since the row last committed something
     kl_error: Tensor  # how much higher a KL of the row may be than was computed, float64
     # per position: [B, L, ...]
     tokens: Tensor
@@ -170,7 +169,7 @@ class State:
             grid=grid.clone(),
             start=origin.clone(),
             stop=origin.clone(),
-            **{name: zero.clone() for name in ("lead", "step", "opened", "nfe", "idle")},
+            **{name: zero.clone() for name in ("lead", "step", "opened", "nfe")},
             num_windows=filled.sum(-1),
             windows=zero - 1,
             sizing=torch.zeros_like(origin, dtype=torch.bool),
@@ -223,11 +222,6 @@ class State:
             setattr(self, name, cells)
         self.memory.relay(source)
         self.length, self.end = length, self.end + grown
-
-    def keep(self, rows: Tensor) -> None:
-        """Keep these rows only, in this order."""
-        for field in fields(self):
-            setattr(self, field.name, getattr(self, field.name)[rows])
 
     def taken(self, rows: Tensor) -> State:
         """A copy of these rows, in this order."""

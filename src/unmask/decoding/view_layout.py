@@ -23,6 +23,7 @@ class CellStats:
     where: Where
     raw: Stats  # of the model's own distributions
     scored: Stats  # of the distributions that score
+    seen: Tensor  # True where a distribution exactly one forward old exists
     drift: Tensor | None  # KL since commit, where the rule needs it
     deferred: Tensor | None  # True where the token ends the answer and is to be ranked last
     trail: Tensor | None  # [N, n] the last values of KL(current || previous), newest last
@@ -41,15 +42,13 @@ def lay_out(
     needs: Needs,
 ) -> View:
     """The view of all rows: values of cells outside the windows are left out."""
-    rows, positions = stats.where
-    width = state.layout.width
+    (rows, positions), width = stats.where, state.layout.width
     watched = needs.committed or needs.later_blocks  # cells that are not candidates
     inside = window[stats.where] if watched else None
     if inside is not None:
         rows, positions = rows[inside], positions[inside]
     shape = (len(state), width)
-    alone = len(state) == 1
-    index = positions - state.start if alone else rows * width + positions - state.start[rows]
+    index = positions - (state.start if shape[0] == 1 else state.start[rows] - rows * width)
 
     def lay(*columns: Tensor) -> tuple[Tensor, ...]:
         """Put values per cell into their places, all columns in one go: [n] -> [B, W] each."""
@@ -71,8 +70,7 @@ def lay_out(
         "drift": stats.drift,
     }
     columns = {name: column for name, column in floats.items() if column is not None}
-    token = scored.token
-    seen = state.slot[stats.where] >= 0
+    token, seen = scored.token, stats.seen
     masked = candidates[stats.where] if watched else torch.ones_like(seen)
     whole = (column.double() for column in (masked, seen, token))
     *values, masked, seen, token = lay(*columns.values(), *whole)

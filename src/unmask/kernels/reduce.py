@@ -85,9 +85,11 @@ def divergence(first: Tensor, second: Tensor) -> Tensor:
 def _asked(rows: ReduceInput) -> Stats:
     """The statistics of these rows, without divergences that a kernel gave unasked."""
     stats = reduce_rows(rows)
-    given = {"prev_cur": stats.kl_prev_cur, "cur_prev": stats.kl_cur_prev}
-    unasked = [name for name in given if given[name] is not None and name not in rows.kl]
-    return replace(stats, **{f"kl_{name}": None for name in unasked}) if unasked else stats
+    prev_cur = stats.kl_prev_cur if "prev_cur" in rows.kl else None
+    cur_prev = stats.kl_cur_prev if "cur_prev" in rows.kl else None
+    if prev_cur is stats.kl_prev_cur and cur_prev is stats.kl_cur_prev:
+        return stats
+    return replace(stats, kl_prev_cur=prev_cur, kl_cur_prev=cur_prev)
 
 
 def _transformed(logits: Tensor, transform: Transform, tokens: Tensor | None) -> Stats:

@@ -175,7 +175,7 @@ class Pretrained:
     def head(self, hidden: Hidden, rows: Tensor, positions: Tensor) -> Tensor:
         """Logits of the requested cells; a shifted model predicts token i at position i - 1.
 
-        A few cells are computed together with zeros, so that a cell has the same bits as in a batch.
+        A few cells are computed among zeros, so that a cell has the same bits as in a batch.
         """
         chosen = cells(hidden.states, rows, positions, self.arch.shift)
         return self.module.logits(several_rows(chosen))[: len(chosen)]
