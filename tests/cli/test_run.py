@@ -74,15 +74,19 @@ def test_the_text_is_cut_at_the_first_end_token(run, tmp_path):
     assert "cut off" not in err
 
 
+def test_verbose_measures_model_decision_and_kl_apart(run):
+    seconds = as_json(run, "Hello", "--verbose")["seconds"]
+    assert seconds["total"] == pytest.approx(seconds["model"] + seconds["decision"], abs=1e-5)
+    assert min(seconds[name] for name in ("model", "decision")) > 0
+    assert 0 <= seconds["kl"] < seconds["decision"]
+
+
 def test_json_tells_the_cost_and_the_settings(run, folder):
     answer = as_json(run, "Hello", "--seed", "3", "--temperature", "0.5", "--block", "8")
     assert answer["tokens_per_forward"]["nominal"] == round(16 / answer["nfe"], 3)
     assert answer["written"] == answer["tokens"] == len(answer["ids"]) == 16
     assert (answer["eos_found"], answer["cut_off"]) == (False, True)
-    seconds = answer["seconds"]
-    assert seconds["total"] == pytest.approx(seconds["model"] + seconds["decision"], abs=1e-5)
-    assert min(seconds[name] for name in ("model", "decision")) > 0
-    assert 0 <= seconds["kl"] < seconds["decision"]
+    assert list(answer["seconds"]) == ["total"]
     settings = answer["settings"]
     expected = {
         "rule": for_file(RULE),

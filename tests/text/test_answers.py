@@ -16,7 +16,7 @@ from unmask.rules.rule import Rule
 from unmask.rules.scores import confidence
 from unmask.rules.select import TopK
 from unmask.text.answers import decode_requests
-from unmask.text.clock import Seconds
+from unmask.text.clock import Seconds, timed_steps
 from unmask.text.prompts import PromptFormat, encode_masks
 
 SETTINGS = Settings(Rule.parse("confidence | top(2)"))
@@ -117,10 +117,18 @@ def test_the_time_of_the_model_is_not_the_decisions_and_the_readers_is_nobodys(l
     settings = Settings(Rule(confidence, Pondering(clock)))
     request = request_of(loaded, "Hello", settings, 8)
     slow = Slow(loaded.model, clock)
-    _, answer = next(decode_requests(slow, loaded.tokenizer, [request], on_step=read))
+    _, answer = next(decode_requests(slow, loaded.tokenizer, [request], 1, read, timed_steps))
     assert answer.nfe == 4
-    assert answer.seconds == Seconds(model=4 * 6.0, decision=4 * 0.5)
+    assert answer.seconds == Seconds.of_parts(model=4 * 6.0, decision=4 * 0.5)
     assert answer.seconds.total == 26.0
+
+
+def test_an_ordinary_run_measures_the_whole_step_and_waits_for_nothing(loaded, clock, monkeypatch):
+    monkeypatch.setattr(Timed, "_wait", lambda self: pytest.fail("it waits for the device"))
+    request = request_of(loaded, "Hello", Settings(Rule(confidence, Pondering(clock))), 8)
+    _, answer = next(decode_requests(Slow(loaded.model, clock), loaded.tokenizer, [request]))
+    assert answer.seconds == Seconds(total=4 * 6.5)
+    assert answer.record()["seconds"] == {"total": 26.0}
 
 
 def test_rows_of_a_batch_share_the_time_of_their_forwards(loaded, clock):
@@ -130,10 +138,10 @@ def test_rows_of_a_batch_share_the_time_of_their_forwards(loaded, clock):
         for text, length in (("Hello", 4), ("Good morning", 12))
     ]
     slow = Slow(loaded.model, clock)
-    answers = decode_requests(slow, loaded.tokenizer, requests, 2)
+    answers = decode_requests(slow, loaded.tokenizer, requests, 2, None, timed_steps)
     seconds = {key: answer.seconds for key, answer in answers}
-    assert seconds[0] == Seconds(2 * 6.0 / 2, 2 * 0.5 / 2)
-    assert seconds[1] == Seconds(2 * 6.0 / 2 + 4 * 6.0, 2 * 0.5 / 2 + 4 * 0.5)
+    assert seconds[0] == Seconds.of_parts(2 * 6.0 / 2, 2 * 0.5 / 2)
+    assert seconds[1] == Seconds.of_parts(2 * 6.0 / 2 + 4 * 6.0, 2 * 0.5 / 2 + 4 * 0.5)
 
 
 def test_the_kl_is_a_part_of_the_decision_and_its_measurement_of_nothing(
@@ -146,7 +154,9 @@ def test_the_kl_is_a_part_of_the_decision_and_its_measurement_of_nothing(
     monkeypatch.setattr("unmask.decoding.kl_clock.reduce", passing)
     settings = Settings(Rule.parse("confidence | swd(5) | top(2)"))
     request = request_of(loaded, "Hello", settings, 8)
-    _, answer = next(decode_requests(loaded.model, loaded.tokenizer, [request]))
+    _, answer = next(
+        decode_requests(loaded.model, loaded.tokenizer, [request], 1, None, timed_steps)
+    )
     assert answer.nfe == 4
     assert answer.seconds.decision == 4 * 5.0
     assert answer.seconds.kl == pytest.approx(3 * 3.0)  # the first forward has no past

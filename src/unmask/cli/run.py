@@ -213,7 +213,9 @@ def _one(session: Session, form: PromptFormat, text: str, arguments: argparse.Na
         say_rule("run", session, arguments.infill)
         logs = RunLogprobs(arguments.logprobs, session.spec.mask_id)
         see, keep = together(watch, traces, logs), traces is not None or logs.wanted
-        _, answer = next(session.decode([request], on_step=see, keep_logits=keep))
+        _, answer = next(
+            session.decode([request], on_step=see, keep_logits=keep, timed=arguments.verbose)
+        )
     if arguments.json:
         record = {**_record(session, form, answer, seed), **logs.record(0, request, answer)}
         print(json.dumps(record, ensure_ascii=False))
@@ -283,7 +285,7 @@ def _many(session: Session, form: PromptFormat, arguments: argparse.Namespace) -
             say_rule("run", session, arguments.infill)
             logs, size = RunLogprobs(arguments.logprobs, session.spec.mask_id), arguments.batch_size
             see, keep = together(traces, logs), traces is not None or logs.wanted
-            for key, answer in session.decode(todo, None, size, see, keep):
+            for key, answer in session.decode(todo, None, size, see, keep, arguments.verbose):
                 line = lines[missing[key]]
                 record = _record(session, form, answer, line.prompt.seed)
                 record |= logs.record(key, todo[key], answer)

@@ -11,7 +11,7 @@ from unmask.decoding.request import Request
 from unmask.decoding.results import Result, Step
 from unmask.models.denoiser import Denoiser
 from unmask.models.tokenizer import Tokenizer
-from unmask.text.clock import Seconds, timed_steps
+from unmask.text.clock import Clock, Seconds, clocked_steps
 
 PAGE_HEIGHT = 640  # pixels of the page inside a notebook
 
@@ -70,13 +70,8 @@ class Answer:
 
     def record(self) -> dict[str, Any]:
         """For JSON."""
-        seconds = {
-            "model": round(self.seconds.model, 6),
-            "decision": round(self.seconds.decision, 6),
-            "kl": round(self.seconds.kl, 6),
-            "total": round(self.seconds.total, 6),
-        }
-        record = {**vars(self), "tokens_per_forward": self.tokens_per_forward, "seconds": seconds}
+        record = {**vars(self), "tokens_per_forward": self.tokens_per_forward}
+        record["seconds"] = self.seconds.record()
         record["step_map"] = self.step_map
         del record["commit_steps"], record["trace"]
         if not self.kl_error:
@@ -102,13 +97,12 @@ def decode_requests(
     requests: Iterable[Request],
     batch_size: int = 1,
     on_step: Callable[[Step], None] | None = None,
-    keep_logits: bool = False,
+    steps: Clock = clocked_steps,
 ) -> Iterator[tuple[int, Answer]]:
     """Decode requests, yielding each answer with its request's number as soon as it is finished.
 
-    A request is taken only when there is a place for it. `on_step` is called with every step; with
-    `keep_logits` a step carries its logits. Answers carry their seconds, without those of
-    `on_step`.
+    A request is taken only when there is a place for it. `on_step` is called with every step.
+    Answers carry their seconds as `steps` measures them, without those of `on_step`.
     """
     spent: dict[int, Seconds] = {}
     infilled: dict[int, bool] = {}
@@ -118,7 +112,7 @@ def decode_requests(
             spent[number], infilled[number] = Seconds(), request.length is None
             yield request
 
-    for step, seconds in timed_steps(model, numbered(), batch_size, keep_logits):
+    for step, seconds in steps(model, numbered(), batch_size):
         for key in step.keys:
             spent[key] += seconds
         if on_step is not None:

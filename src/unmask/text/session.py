@@ -35,6 +35,7 @@ from unmask.rules.fingerprint import sources_of
 from unmask.rules.registry import is_current
 from unmask.rules.spelling import for_key
 from unmask.text.answers import Answer, decode_requests
+from unmask.text.clock import clocked_steps, timed_steps
 from unmask.text.doubts import doubts, too_long
 from unmask.text.in_memory import in_memory
 from unmask.text.lengths import sized
@@ -335,13 +336,16 @@ class Session:
         batch_size: int = 1,
         on_step: Callable[[Step], None] | None = None,
         keep_logits: bool = False,
+        timed: bool = False,
     ) -> Iterator[tuple[int, Answer]]:
         """Answers with their requests' numbers, each as soon as it is finished.
 
-        `on_step` is called with every step; with `keep_logits` a step carries its logits.
+        `on_step` is called with every step; with `keep_logits` a step carries its logits. `timed`
+        measures the seconds of model, decision and KL, which makes a run slower.
         """
+        clock = partial(timed_steps if timed else clocked_steps, keep_logits=keep_logits)
         model = self.model(options)
-        return decode_requests(model, self.tokenizer, requests, batch_size, on_step, keep_logits)
+        return decode_requests(model, self.tokenizer, requests, batch_size, on_step, clock)
 
     def source(self, options: DecodingOptions | None = None) -> ModelSource:
         """How to load the model again, for a replay."""

@@ -10,7 +10,7 @@ from unmask.decoding.request import Request
 from unmask.models.denoiser import Denoiser
 from unmask.models.tokenizer import Tokenizer
 from unmask.text.answers import Answer
-from unmask.text.clock import Seconds, timed_steps
+from unmask.text.clock import Seconds, clocked_steps
 from unmask.text.settled import RowCanvas, TextReader
 
 
@@ -27,7 +27,7 @@ class Snapshot:
 def snapshots(model: Denoiser, tokenizer: Tokenizer, request: Request) -> Iterator[Snapshot]:
     """The canvas after every forward pass; the last one holds the answer."""
     reader, spent = TextReader(tokenizer, model.spec, request), Seconds()
-    for step, seconds in timed_steps(model, [request]):
+    for step, seconds in clocked_steps(model, [request]):
         spent += seconds
         canvas = RowCanvas.of(step, 0)
         infill = request.length is None

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -19,6 +20,7 @@ from unmask.lab.sweep.store import AskedExample, Store
 from unmask.models.denoiser import Denoiser, ModelSpec
 from unmask.models.tokenizer import Tokenizer
 from unmask.text.answers import Answer, decode_requests
+from unmask.text.clock import timed_steps
 from unmask.trace import Tracer
 from unmask.trace.recording.files import Traces, made_folder, together, writable
 
@@ -90,7 +92,8 @@ def decoded(
     files = None if traces is None else _traces(traces, tokenizer, taken, requests)
     with nullcontext() if files is None else files:
         see, keep = together(watch, files, on_step), files is not None
-        for key, answer in decode_requests(model, tokenizer, requested(), batch_size, see, keep):
+        clock = partial(timed_steps, keep_logits=keep)
+        for key, answer in decode_requests(model, tokenizer, requested(), batch_size, see, clock):
             record = record_of(answer, watch.written.pop(key), tokenizer, model.spec)
             yield taken[key], {**record, **watch.memory(key)}
 
@@ -131,10 +134,7 @@ def record_of(
         "nfe_eos": answer.nfe_eos,
         "eos_share": sum(token == spec.eos_id for token in written) / len(written),
         "cut_off": answer.cut_off,
-        "seconds_model": round(answer.seconds.model, 6),
-        "seconds_decision": round(answer.seconds.decision, 6),
-        "seconds_kl": round(answer.seconds.kl, 6),
-        "seconds_total": round(answer.seconds.total, 6),
+        **{f"seconds_{name}": value for name, value in answer.seconds.record().items()},
     }
 
 
