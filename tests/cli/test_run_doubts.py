@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from tests.checkpoints import make_llada
+from tests.checkpoints import make_llada, make_sdar
 from tests.cli.running import RULE
 from unmask.cli import main
 from unmask.embedded import PROMPTS
@@ -102,3 +102,21 @@ def test_masks_in_a_prompt_that_is_continued_are_hinted_at_in_one_line(run, text
     assert (code, told.splitlines().count(hint)) == (0, 1)
     assert hint not in run(text, "--infill")[2]
     assert hint not in run("Ann has MASK pens")[2]
+
+
+@pytest.mark.filterwarnings("always")
+def test_arguments_of_a_template_that_does_not_run_are_told_in_one_line(run, tmp_path):
+    def told(*arguments, **more):
+        code, _, err = run(*arguments, "--template-args", "enable_thinking=no", **more)
+        assert code == 0
+        return [line for line in err.splitlines() if "template" in line]
+
+    plain = ["warning: template_args are not used: this prompt is plain text, not a chat"]
+    assert told("Hello", "--raw") == plain
+    assert told("Hello [MASK*3]", "--infill") == plain
+    bare = make_sdar(tmp_path / "bare", template=None)
+    assert told("Hello", model=bare) == [
+        "warning: template_args are not used: bare has no chat template"
+    ]
+    assert "not used" not in told("Hello")[0]  # the template runs; it does not use this name
+    assert "template" not in run("Hello", "--raw")[2]
