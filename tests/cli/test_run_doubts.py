@@ -7,8 +7,11 @@ import pytest
 
 from tests.checkpoints import make_llada, make_sdar
 from tests.cli.running import RULE
+from tests.paths import ROOT
 from unmask.cli import main
 from unmask.embedded import PROMPTS
+
+GPT = ROOT / "tests" / "golden" / "models-2" / "diffugpt-tiny"
 
 
 def on_embedded(capsys, *arguments):
@@ -79,6 +82,22 @@ def test_another_models_own_context_counts(run, tmp_path):
     told = "unmask run: 21 positions are more than the 20 that narrow was made for;"
     assert (code, err[: len(told)]) == (2, told)
     assert "warning" not in run("Hell", "--raw", model=narrow)[2]
+
+
+def test_learned_positions_are_a_limit_that_no_context_raises(run):
+    code, _, err = run("Hello", "--raw", model=GPT, length=50)
+    told = r"unmask run: \d+ positions are more than the 40 .*; shorten the prompt or the answer\n"
+    assert (code, bool(re.fullmatch(told, err))) == (2, True)
+    code, _, err = run("Hello", "--raw", "--context", "60", model=GPT, length=50)
+    assert (code, err) == (
+        2,
+        "unmask run: context must be at most 40, got 60: diffugpt-tiny has learned that many "
+        "positions\n",
+    )
+    code, _, err = run("Hello", "--raw", "--context", "9", model=GPT, length=8)
+    advised = re.search(r"or set context to (\d+)$", err.strip())
+    assert code == 2
+    assert run("Hello", "--raw", "--context", advised[1], model=GPT, length=8)[0] == 0
 
 
 @pytest.mark.filterwarnings("always")
