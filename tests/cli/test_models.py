@@ -178,3 +178,21 @@ def test_what_is_no_folder_is_one_line(capsys):
         "unmask models: 'GSAI-ML/LLaDA-8B-Instruct' is not a folder; "
         "give the folder of a checkpoint\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--family", "sdar"], "--family is for describing a folder; give its PATH"),
+        (["--mask-id", "5"], "--mask-id is for describing a folder; give its PATH"),
+        (["--families", "--family", "sdar"], "--family is for describing a folder; give its PATH"),
+        (["embedded", "--families"], "--families lists all families, so it takes no PATH"),
+        ([""], "PATH must not be empty; give the folder of a checkpoint"),
+        (["embedded", "--mask-id", "1.5"], "--mask-id must be a whole number >= 0, got '1.5'"),
+    ],
+)
+def test_an_argument_that_would_not_be_used_or_read_is_one_line(capsys, arguments, told):
+    assert main(["models", *arguments]) == 2
+    captured = capsys.readouterr()
+    assert captured.err.startswith(f"unmask models: {told}")
+    assert (captured.err.count("\n"), captured.out) == (1, "")

@@ -5,10 +5,13 @@ import re
 
 import pytest
 
-from tests.checkpoints import make_llada
+from tests.checkpoints import make_llada, make_sdar
 from tests.cli.running import RULE
+from tests.paths import ROOT
 from unmask.cli import main
 from unmask.embedded import PROMPTS
+
+GPT = ROOT / "tests" / "golden" / "models-2" / "diffugpt-tiny"
 
 
 def on_embedded(capsys, *arguments):
@@ -81,6 +84,22 @@ def test_another_models_own_context_counts(run, tmp_path):
     assert "warning" not in run("Hell", "--raw", model=narrow)[2]
 
 
+def test_learned_positions_are_a_limit_that_no_context_raises(run):
+    code, _, err = run("Hello", "--raw", model=GPT, length=50)
+    told = r"unmask run: \d+ positions are more than the 40 .*; shorten the prompt or the answer\n"
+    assert (code, bool(re.fullmatch(told, err))) == (2, True)
+    code, _, err = run("Hello", "--raw", "--context", "60", model=GPT, length=50)
+    assert (code, err) == (
+        2,
+        "unmask run: context must be at most 40, got 60: diffugpt-tiny has learned that many "
+        "positions\n",
+    )
+    code, _, err = run("Hello", "--raw", "--context", "9", model=GPT, length=8)
+    advised = re.search(r"or set context to (\d+)$", err.strip())
+    assert code == 2
+    assert run("Hello", "--raw", "--context", advised[1], model=GPT, length=8)[0] == 0
+
+
 @pytest.mark.filterwarnings("always")
 def test_a_timetable_longer_than_the_answer_is_told(capsys):
     def warned(*arguments):
@@ -102,3 +121,21 @@ def test_masks_in_a_prompt_that_is_continued_are_hinted_at_in_one_line(run, text
     assert (code, told.splitlines().count(hint)) == (0, 1)
     assert hint not in run(text, "--infill")[2]
     assert hint not in run("Ann has MASK pens")[2]
+
+
+@pytest.mark.filterwarnings("always")
+def test_arguments_of_a_template_that_does_not_run_are_told_in_one_line(run, tmp_path):
+    def told(*arguments, **more):
+        code, _, err = run(*arguments, "--template-args", "enable_thinking=no", **more)
+        assert code == 0
+        return [line for line in err.splitlines() if "template" in line]
+
+    plain = ["warning: template_args are not used: this prompt is plain text, not a chat"]
+    assert told("Hello", "--raw") == plain
+    assert told("Hello [MASK*3]", "--infill") == plain
+    bare = make_sdar(tmp_path / "bare", template=None)
+    assert told("Hello", model=bare) == [
+        "warning: template_args are not used: bare has no chat template"
+    ]
+    assert "not used" not in told("Hello")[0]  # the template runs; it does not use this name
+    assert "template" not in run("Hello", "--raw")[2]

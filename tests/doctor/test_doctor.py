@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+from tests.checkpoints import make_llada
 from tests.paths import ROOT
 from unmask import Session, kernels, load
 from unmask.cli import main
@@ -21,6 +22,7 @@ from unmask.models import packed
 from unmask.models.pretrained import Pretrained
 
 CPU = torch.device("cpu")
+GPT = ROOT / "tests" / "golden" / "models-2" / "diffugpt-tiny"  # it has learned 40 positions
 
 
 def by_name(findings):
@@ -195,8 +197,59 @@ def test_the_weights_that_fit_are_those_of_the_loaded_model():
 
 
 def test_the_weights_of_gpt2_are_not_those_of_a_gated_transformer():
-    model = load(
-        ROOT / "tests" / "golden" / "models-2" / "diffugpt-tiny", device="cpu", dtype="float32"
-    ).model
+    model = load(GPT, device="cpu", dtype="float32").model
     taken = sum(weight.nbytes for weight in model.module.parameters())
     assert model_checks._weights(model, 4.0) == taken
+
+
+@pytest.fixture
+def as_json(capsys, monkeypatch):
+    """The exit code of an examination, and its findings by name."""
+    monkeypatch.setattr(kernel_checks, "VOCABULARY", 5000)
+
+    def call(*arguments):
+        code = main(["doctor", "--device", "cpu", "--json", *map(str, arguments)])
+        captured = capsys.readouterr()
+        assert captured.err == ""
+        return code, {each["name"]: each for each in json.loads(captured.out)}
+
+    return call
+
+
+def test_a_model_with_few_learned_positions_is_examined_within_them(as_json):
+    code, findings = as_json("--model", GPT)
+    assert code == 0
+    assert findings["batches"]["status"] == findings["forward"]["status"] == "ok"
+    assert "for 40 positions" in findings["forward"]["says"]
+    assert invariance(load(GPT, device="cpu").model, 5).status == "ok"
+
+
+def test_a_model_that_cannot_be_loaded_is_a_fault(as_json, tmp_path):
+    broken = make_llada(tmp_path / "broken")
+    (broken / "model.safetensors").write_bytes(b"no weights")
+    for model, more in ((broken, ()), (tmp_path / "none", ()), ("embedded", ("--mask-id", "9999"))):
+        code, findings = as_json("--model", model, *more)
+        assert (code, findings["model"]["status"]) == (1, "fault")
+        assert findings["model"]["says"].startswith(f"{model} cannot be loaded: ")
+        assert findings["model"]["mend"]
+        assert findings["versions"]["status"] == "ok"  # the machine is examined all the same
+
+
+def test_a_forward_that_fails_is_a_fault(as_json, monkeypatch):
+    def fails(self, canvas):
+        raise RuntimeError("no kernel image\nfor this device")
+
+    monkeypatch.setattr(Pretrained, "trunk", fails)
+    code, findings = as_json()
+    assert code == 1
+    for name in ("batches", "forward"):
+        assert findings[name]["status"] == "fault"
+        assert findings[name]["says"].endswith("cannot run here: RuntimeError: no kernel image")
+    assert findings["fits float32"]["status"] == "ok"
+
+
+def test_wrong_arguments_are_not_findings(capsys):
+    for arguments in (["--device", "meta"], ["--mask-id", "1.5"]):
+        assert main(["doctor", *arguments, "--json"]) == 2
+        captured = capsys.readouterr()
+        assert (captured.out, captured.err.count("\n")) == ("", 1)

@@ -175,6 +175,52 @@ def test_a_device_that_is_not_there_is_one_line(folder, device):
     one_line(caught)
 
 
+def test_the_meta_device_is_refused(folder):
+    with pytest.raises(ModelError, match="device 'meta' cannot be used: it holds no numbers"):
+        load(folder, device="meta")
+
+
+@pytest.mark.parametrize("name", ["pack", "exact", "compile"])
+@pytest.mark.parametrize("value", ["no", "auto", "", 0, 1, []])
+def test_a_switch_is_true_or_false(folder, name, value):
+    with pytest.raises(ModelError) as caught:
+        load(folder, **{name: value})
+    assert one_line(caught) == f"{name} must be True or False, got {value!r}"
+
+
+@pytest.mark.parametrize("name", ["mask_id", "block"])
+@pytest.mark.parametrize("value", [True, False, 1.0, "4"])
+def test_an_id_and_a_width_are_whole_numbers(tmp_path, name, value):
+    with pytest.raises(ModelError) as caught:
+        load(make(tmp_path, "sdar"), **{name: value})
+    assert one_line(caught) == f"{name} must be a whole number, got {value!r}"
+
+
+def test_a_whole_number_of_numpy_is_a_whole_number(tmp_path):
+    numpy = pytest.importorskip("numpy")
+    spec = load(make(tmp_path, "sdar"), mask_id=numpy.int64(7), block=numpy.int32(8)).model.spec
+    assert (spec.mask_id, spec.block) == (7, 8)
+    assert type(spec.mask_id) is type(spec.block) is int
+
+
+@pytest.mark.parametrize("source", [None, 3, b"x", True, ["folder"]])
+def test_a_checkpoint_is_named_by_a_text_or_a_path(source):
+    with pytest.raises(ModelError, match="must be a folder or a hub id") as caught:
+        load(source)
+    assert one_line(caught).endswith(f"got {source!r}")
+
+
+@pytest.mark.parametrize("token", [EOS, TURN])
+def test_a_token_that_ends_an_answer_is_no_mask(folder, token):
+    with pytest.raises(ModelError, match=f"tiny: the mask token {token} also ends") as caught:
+        load(folder, mask_id=token)
+    assert "give the right one as mask_id" in one_line(caught)
+    change_json(folder / "config.json", mask_token_id=token)
+    with pytest.raises(ModelError, match="also ends an answer"):
+        load(folder)
+    assert load(folder, mask_id=MASK).model.spec.mask_id == MASK
+
+
 def test_another_block_width_changes_attention_and_windows(tmp_path):
     folder = make(tmp_path, "sdar")
     wide = load(folder, block=8).model
@@ -226,6 +272,9 @@ def test_a_head_beside_a_tied_embedding_is_not_read(tmp_path):
 
 def test_a_described_folder_is_not_read_again(tmp_path, monkeypatch):
     description = describe(make(tmp_path, "sdar"), mask_id=7, block=8)
+    monkeypatch.setattr(
+        "unmask.models.packed.free_memory", lambda device: 0
+    )  # it reads a file, too
     monkeypatch.setattr(Path, "read_text", None)  # neither config.json nor the tokenizer's files
     model, tokenizer = load_described(description, dtype="bfloat16")
     assert (model.spec, model.dtype) == (description.spec, torch.bfloat16)

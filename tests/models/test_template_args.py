@@ -22,6 +22,9 @@ from unmask.models.template_args import (
         ("a=False, b = 3,c=some words", {"a": False, "b": 3, "c": "some words"}),
         ('{"a": [1, {"b": null}], "c": 0.5}', {"a": [1, {"b": None}], "c": 0.5}),
         ("a=", {"a": ""}),
+        ("a=no,b=Off,c=yes,d=on,e=TRUE", {"a": False, "b": False, "c": True, "d": True, "e": True}),
+        ('a="no",b=none', {"a": "no", "b": "none"}),
+        ('{"a": "no"}', {"a": "no"}),
         ("{}", {}),
     ],
 )
@@ -73,6 +76,14 @@ def test_a_text_that_is_neither_is_refused_in_one_line(text):
     with pytest.raises(RequestError, match="--template-args") as caught:
         parse_template_args("--template-args", text)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "text", ["a=1,a=2", "a=1, a =1", '{"a": 1, "a": 2}', '{"b": {"a": 1, "a": 1}}']
+)
+def test_a_key_that_is_given_twice_is_refused(text):
+    with pytest.raises(RequestError, match="'a' is given more than once; give it one value"):
+        parse_template_args("--template-args", text)
 
 
 def test_the_values_are_copies():

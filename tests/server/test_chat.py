@@ -259,3 +259,10 @@ def test_arguments_of_the_chat_template_mean_what_they_mean_to_run(capsys):
         refused = post(chat_template_kwargs={"messages": []})
         assert refused.status_code == 400
         assert "set by the chat itself" in refused.json()["error"]["message"]
+
+
+def test_a_completion_does_not_warn_of_the_servers_own_template_args():
+    own = ["--model", str(QWEN3), "--length", "8", "--template-args", "enable_thinking=no"]
+    with serving(*own) as running:
+        assert running.complete("How many?").json()["unmask"]["warnings"] == []
+        assert running.chat("How many?").json()["unmask"]["warnings"] == []

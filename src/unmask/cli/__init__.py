@@ -9,10 +9,11 @@ import warnings
 from collections.abc import Sequence
 from importlib import import_module
 from io import TextIOWrapper
+from itertools import takewhile
 from typing import Any, NoReturn
 
 from unmask import __version__
-from unmask.cli.options import ExamplesFormatter, import_all
+from unmask.cli.options import ExamplesFormatter, Switch, import_all
 from unmask.errors import UnmaskError, did_you_mean
 
 COMMANDS = (
@@ -36,12 +37,21 @@ class OneLineParser(argparse.ArgumentParser):
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """As argparse's, but a command itself refuses what it does not know."""
+        self._refuse_values_of_switches(sys.argv[1:] if args is None else args)
         arguments, unknown = super().parse_known_args(args, namespace)
         if unknown:
             known = [flag for action in self._actions for flag in action.option_strings]
             hint = did_you_mean(unknown[0].partition("=")[0], known, cutoff=0.7)
             self.error(f"unknown argument {unknown[0]!r}{hint}")
         return arguments, unknown
+
+    def _refuse_values_of_switches(self, given: Sequence[str]) -> None:
+        """Refuse `--pack false`, whose value would be taken for the prompt."""
+        options = list(takewhile(lambda argument: argument != "--", given))
+        for action in self._actions:
+            if isinstance(action, Switch) and (value := action.value_in(options)) is not None:
+                wrong = f"takes no value, got {value!r}; {action.forms}"
+                self.error(str(argparse.ArgumentError(action, wrong)))
 
     def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
         """As argparse's, which takes `--option=--` for an option with an empty list."""

@@ -42,11 +42,10 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
 def run(arguments: argparse.Namespace) -> int:
     """Print every finding; 1 if one is a fault."""
     from unmask.doctor import examine
-    from unmask.text.session import Session
+    from unmask.models.load import usable_device
 
-    session = Session(arguments.model, options=read_options(arguments), device=arguments.device)
-    findings = []
-    for finding in examine(session):
+    device, findings = usable_device(arguments.device), []
+    for finding in examine(arguments.model, read_options(arguments), device):
         findings.append(finding)
         if not arguments.json:
             mend = f" -> {finding.mend}" if finding.mend else ""

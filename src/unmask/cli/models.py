@@ -9,7 +9,7 @@ import textwrap
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from unmask.cli.options import examples
+from unmask.cli.options import add_options, examples, given_options, refuse
 
 if TYPE_CHECKING:
     from unmask.models.architecture import Architecture
@@ -42,14 +42,15 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     option = command.add_argument
     option("path", nargs="?", metavar="PATH", help="checkpoint folder, or embedded")
     option("--families", action="store_true", help="list the families: attention, shift, mask id")
-    option("--family", metavar="NAME", help="family of the folder (default: by its config)")
-    option("--mask-id", type=int, metavar="ID", help="id of the mask token (default: the folder's)")
+    add_options(command, ["family", "mask_id"])
     option("--json", action="store_true", help="print JSON")
     command.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """List checkpoints or families, or describe a folder."""
+    given = given_options(arguments)
+    _check(arguments, given)
     if arguments.families:
         record: Any = list(_families())
         lines = _families_as_text(record)
@@ -57,10 +58,25 @@ def run(arguments: argparse.Namespace) -> int:
         record = list(_checkpoints())
         lines = _checkpoints_as_text(record)
     else:
-        record = _described(arguments.path, arguments.mask_id, arguments.family)
+        record = _described(arguments.path, given.get("mask_id"), given.get("family"))
         lines = _described_as_text(record)
     print(json.dumps(record, indent=2) if arguments.json else "\n".join(lines))
     return 0
+
+
+def _check(arguments: argparse.Namespace, given: dict[str, Any]) -> None:
+    """Raise if an argument would not be used."""
+    flag = f"--{next(iter(given), '').replace('_', '-')}"
+    wrong = {
+        "PATH must not be empty; give the folder of a checkpoint": arguments.path == "",
+        "--families lists all families, so it takes no PATH; give one of them": (
+            arguments.families and arguments.path is not None
+        ),
+        f"{flag} is for describing a folder; give its PATH": (
+            bool(given) and arguments.path is None
+        ),
+    }
+    refuse(wrong)
 
 
 def _checkpoints() -> Iterator[dict[str, Any]]:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unmask.decoding.options import LOADING, OPTIONS, DecodingOptions, Option
 from unmask.errors import RequestError
+from unmask.models.template_args import SWITCH_WORDS
 
 if TYPE_CHECKING:
     from unmask.text.session import Session
@@ -26,7 +28,43 @@ PRESET = {
 }
 
 
-WITH_COMMAS = ("rule", "language")  # options whose values have commas: each is given by itself
+# Options whose values have commas: each value is given by itself.
+WITH_COMMAS = ("rule", "language", "template_args")
+
+
+class Switch(argparse.Action):
+    """A switch that takes no value: `--pack`, and `--no-pack` if it is not off by default."""
+
+    def __init__(self, option_strings: list[str], dest: str, **more: Any) -> None:
+        super().__init__(option_strings, dest, nargs=0, **more)
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        off = option_string is not None and option_string.startswith("--no-")
+        setattr(namespace, self.dest, "false" if off else "true")
+
+    def format_usage(self) -> str:
+        """The forms, for the usage line."""
+        return " | ".join(self.option_strings)
+
+    def value_in(self, arguments: Sequence[str]) -> str | None:
+        """What is given to this switch as a value, as in `--pack=false` or `--pack false`."""
+        for argument, following in pairwise([*arguments, ""]):
+            flag, equals, value = argument.partition("=")
+            if flag in self.option_strings and (equals or following.lower() in SWITCH_WORDS):
+                return value if equals else following
+        return None
+
+    @property
+    def forms(self) -> str:
+        """How to write it, for messages."""
+        more = "leave it out" if len(self.option_strings) == 1 else self.option_strings[1]
+        return f"write {self.option_strings[0]}, or {more}"
 
 
 class ExamplesFormatter(argparse.HelpFormatter):
@@ -64,7 +102,8 @@ def add_options(
         if several and name in WITH_COMMAS:
             group.add_argument(flag, action="append", metavar=option.metavar, help=help_text)
         elif option.kind == "switch" and not several:
-            group.add_argument(flag, action="store_const", const="true", help=help_text)
+            flags = [flag] if default == "off" else [flag, f"--no-{flag.removeprefix('--')}"]
+            group.add_argument(*flags, action=Switch, help=help_text)
         elif option.kind == "word" and not several:
             shown = option.metavar if len(option.words) > MOST_SHOWN else None
             group.add_argument(flag, choices=option.words, metavar=shown, help=help_text)
@@ -120,14 +159,12 @@ def session_of(arguments: argparse.Namespace) -> Session:
 def given_lists(arguments: argparse.Namespace) -> dict[str, list[Any]]:
     """The options that were given with commas, by name, as lists of values."""
     return {
-        name: text if name in WITH_COMMAS else [_parse(name, option, part) for part in _parts(text)]
+        name: [
+            _parse(name, option, part)
+            for part in (text if name in WITH_COMMAS else text.split(","))
+        ]
         for name, option, text in _texts(arguments)
     }
-
-
-def _parts(text: str) -> list[str]:
-    """The values of a text with commas; arguments of a chat template are one value."""
-    return [text] if "=" in text or text.lstrip().startswith("{") else text.split(",")
 
 
 def _texts(arguments: argparse.Namespace) -> list[tuple[str, Option, Any]]:

@@ -37,7 +37,9 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     )
     command.add_argument("name", nargs="?", metavar="NAME", help="name of a sweep, or a TOML file")
     command.add_argument("--list", action="store_true", help="list the sweeps of the package")
-    grid = command.add_argument_group("grid (separate values with commas; repeat --rule)")
+    grid = command.add_argument_group(
+        "grid (separate values with commas; repeat --rule, --language and --template-args)"
+    )
     option = grid.add_argument
     option("--model", metavar="PATH,...", help=f"{MODEL_HELP} (default: {NAME})")
     option("--task", metavar="NAME,...", help="tasks; 'unmask tasks' lists them")

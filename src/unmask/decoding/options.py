@@ -17,7 +17,12 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from unmask.errors import RequestError, UnknownName, did_you_mean, shown
 from unmask.models.recommended import GENERAL, RECOMMENDED
-from unmask.models.template_args import ALLOWED, parse_template_args, spelled_template_args
+from unmask.models.template_args import (
+    ALLOWED,
+    SWITCH_WORDS,
+    parse_template_args,
+    spelled_template_args,
+)
 from unmask.models.words import CACHES, DTYPES, FAMILY_NAMES, QUANTIZED
 from unmask.rules.recipes import DEFAULT_RULE, RECIPES
 
@@ -88,7 +93,7 @@ class Option:
             elif self.kind == "number":
                 value = float(value)
             elif self.kind == "switch":
-                value = {"true": True, "yes": True, "false": False, "no": False}[value.lower()]
+                value = SWITCH_WORDS[value.lower()]
         except (ValueError, KeyError):
             pass
         return self.check(name, value)

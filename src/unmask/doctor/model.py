@@ -8,35 +8,58 @@ from time import perf_counter
 import torch
 
 from unmask.decoding.api import decode, decode_many
+from unmask.decoding.options import DecodingOptions
 from unmask.doctor.finding import Finding, Status
+from unmask.errors import UnmaskError
 from unmask.models.architecture import Architecture
 from unmask.models.denoiser import Canvas, ModelSpec
+from unmask.models.memory import free_memory
 from unmask.models.pretrained import Pretrained
 from unmask.models.products import INSTRUCTIONS, multiplies
 from unmask.text.session import Session
 
 RULE, LENGTH = "confidence | top(4)", 8
 PROMPTS = (5, 17, 9, 30, 12)  # tokens of the prompts of a batch
-CANVAS = 128  # positions of the forward that is timed
+CANVAS = 128  # positions of the forward that is timed, if the context has as many
 WIDTHS = {"float32": 4.0, "bfloat16": 2.0, "int8": 1.0, "int4": 0.5625}  # bytes of a weight
 BATCHES, LENGTHS = (1, 8, 32), (512, 2048)
 GIGA = 1e9
 
 
-def examined(session: Session, free: int) -> Iterator[Finding]:
-    """Batch invariance, speed and sizes of a session's model."""
-    model = session.model()
+def examined(source: str, options: DecodingOptions, device: torch.device) -> Iterator[Finding]:
+    """Batch invariance, speed and sizes of a model; what fails is a fault."""
+    try:
+        session = Session(source, options=options, device=device)
+        free = free_memory(device)
+        model = session.model()
+    except Exception as error:  # of any kind: a run would end there
+        says = f"{source} cannot be loaded: {_reason(error)}"
+        yield Finding("model", "fault", says, "see 'unmask models PATH', or give another --model")
+        return
     assert isinstance(model, Pretrained)
-    yield invariance(model)
-    yield speed(model)
+    context = session.context or CANVAS
+    for name, check in (("batches", invariance), ("forward", speed)):
+        try:
+            yield check(model, context)
+        except Exception as error:
+            says = f"{session.name} cannot run here: {_reason(error)}"
+            yield Finding(name, "fault", says, "give another --dtype, --device or --model")
     yield from fits(model, free, session.options.quantize)
 
 
-def invariance(model: Pretrained) -> Finding:
+def _reason(error: Exception) -> str:
+    """The first line of an error; the name of its kind where it is not one of ours."""
+    first = (str(error).strip().splitlines() or [""])[0]
+    return first if isinstance(error, UnmaskError) else f"{type(error).__name__}: {first}"
+
+
+def invariance(model: Pretrained, context: int = CANVAS) -> Finding:
     """Whether five prompts of unequal length get in a batch what they get alone."""
-    prompts = [_prompt(model.spec, count) for count in PROMPTS]
-    together = decode_many(model, prompts, RULE, length=LENGTH, batch_size=len(prompts))
-    alone = [decode(model, prompt, RULE, length=LENGTH) for prompt in prompts]
+    length = min(LENGTH, max(1, context // 2))
+    counts = [max(1, min(count, context - length)) for count in PROMPTS]
+    prompts = [_prompt(model.spec, count) for count in counts]
+    together = decode_many(model, prompts, RULE, length=length, batch_size=len(prompts))
+    alone = [decode(model, prompt, RULE, length=length) for prompt in prompts]
     same = sum(
         torch.equal(a.canvas, b.canvas) and a.nfe == b.nfe
         for a, b in zip(together, alone, strict=True)
@@ -47,10 +70,11 @@ def invariance(model: Pretrained) -> Finding:
     return Finding("batches", "fault", says, "use float32, or load with exact=True, or batch 1")
 
 
-def speed(model: Pretrained) -> Finding:
+def speed(model: Pretrained, context: int = CANVAS) -> Finding:
     """The time of a forward over one row, the best of three."""
-    ids = torch.tensor([_prompt(model.spec, CANVAS)])
-    whole, end = torch.ones_like(ids, dtype=torch.bool), torch.tensor([CANVAS])
+    size = min(CANVAS, context)
+    ids = torch.tensor([_prompt(model.spec, size)])
+    whole, end = torch.ones_like(ids, dtype=torch.bool), torch.tensor([size])
     canvas = Canvas(ids, end, ~whole, whole, torch.tensor([0]), end, (0,))
     taken = []
     with torch.inference_mode():
@@ -59,7 +83,7 @@ def speed(model: Pretrained) -> Finding:
             model.head(model.trunk(canvas), torch.tensor([0]), torch.tensor([0])).cpu()
             taken.append(perf_counter() - begin)
     best = min(taken)
-    says = f"{best * 1e3:.3g} ms for {CANVAS} positions, {CANVAS / best:,.0f} positions per second"
+    says = f"{best * 1e3:.3g} ms for {size} positions, {size / best:,.0f} positions per second"
     if model.device.type == "cpu" and model.dtype in INSTRUCTIONS and not multiplies(model.dtype):
         says += f"; this processor does not multiply {model.dtype}, so products are in float32"
     return Finding("forward", "ok", says)

@@ -48,6 +48,11 @@ class ModelSpec:
                     f"{self.name}: special token {shown(token)} lies outside the vocabulary "
                     f"0..{self.vocab_size - 1}"
                 )
+        if self.mask_id in self.stop_ids:  # no such token could be written, and a mask would end it
+            raise ModelError(
+                f"{self.name}: the mask token {self.mask_id} also ends an answer; give the right "
+                "one as mask_id"
+            )
         if self.block is not None and not 1 <= self.block <= MOST_BLOCK:
             raise ModelError(
                 f"{self.name}: the block of block-causal attention must be from 1 to {MOST_BLOCK}, "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +85,8 @@ def load(
         revision: the revision of the hub repository.
         token: the access token for a gated hub repository.
     """
+    _check_switches(pack=pack, exact=exact, compile=compile)
+    mask_id, block = _whole("mask_id", mask_id), _whole("block", block)
     description = describe(find_folder(source, revision, token), mask_id, block, family)
     loaded = load_described(
         description,
@@ -134,6 +137,22 @@ def load_described(
     return Loaded(replace(model, exact=exact), description.tokenizer, description)
 
 
+def _check_switches(**switches: Any) -> None:
+    """Raise unless each is True, False or None; a text such as "no" would count as True."""
+    for name, value in switches.items():
+        if not isinstance(value, bool | None):
+            raise ModelError(f"{name} must be True or False, got {shown(value)}")
+
+
+def _whole(name: str, value: Any) -> int | None:
+    """A whole number, also one of numpy, as Python's own."""
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise ModelError(f"{name} must be a whole number, got {shown(value)}")
+    return int(value)
+
+
 def _check_together(**options: Any) -> None:
     """Raise if two options are given that do not work together."""
     given = [name for name, value in options.items() if value not in (None, False)]
@@ -153,6 +172,10 @@ def find_folder(
     source: str | os.PathLike[str], revision: str | None = None, token: str | None = None
 ) -> Path:
     """The folder of a checkpoint: the embedded one, a local one, or a hub id downloaded once."""
+    if not isinstance(source, str | os.PathLike) or isinstance(os.fspath(source), bytes):
+        raise ModelError(
+            f"a checkpoint must be a folder or a hub id, as a text or a path, got {shown(source)}"
+        )
     if source == embedded.NAME:
         return embedded.FOLDER
     folder, name = Path(source).expanduser(), os.fspath(source)
@@ -218,10 +241,13 @@ def usable_device(device: str | torch.device | None = None) -> torch.device:
     if device is None:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
-        return torch.empty(0, device=device).device
+        usable = torch.empty(0, device=device).device
     except Exception as error:  # torch raises several kinds
         reason = str(error).strip().splitlines()[0]
         raise ModelError(f"device {shown(str(device))} cannot be used: {reason}") from None
+    if usable.type == "meta":
+        raise ModelError("device 'meta' cannot be used: it holds no numbers; give cpu or cuda")
+    return usable
 
 
 def _places(

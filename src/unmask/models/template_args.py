@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import partial
 from math import isfinite
 from typing import Any
 
@@ -14,6 +15,10 @@ MOST_VALUES = 10_000  # in all arguments together
 MOST_CHARACTERS = 1 << 20
 DEEPEST = 16
 ALLOWED = "a JSON object, or key=value,key=value"
+SWITCH_WORDS = {
+    **dict.fromkeys(("true", "yes", "on"), True),
+    **dict.fromkeys(("false", "no", "off"), False),
+}
 OURS = ("messages", "add_generation_prompt")  # what the renderer itself sets
 
 
@@ -63,16 +68,19 @@ def _is_plain(value: Any) -> bool:
 
 
 def parse_template_args(name: str, text: str) -> dict[str, Any]:
-    """Arguments from a text: a JSON object, or `key=value,key=value` with JSON values or words."""
+    """Arguments from a text: a JSON object, or `key=value,key=value` with JSON values or words.
+
+    Outside JSON the words of `SWITCH_WORDS` are booleans.
+    """
     if text.lstrip().startswith("{"):
         return check_template_args(name, _json(name, text))
-    pairs = {}
+    pairs = []
     for part in text.split(","):
         key, equals, value = part.partition("=")
         if not equals:
             raise RequestError(f"{name} must be {ALLOWED}, got {text!r:.100}")
-        pairs[key.strip()] = _value(value.strip())
-    return check_template_args(name, pairs)
+        pairs.append((key.strip(), _value(value.strip())))
+    return check_template_args(name, _unrepeated(name, pairs))
 
 
 def spelled_template_args(name: str, given: Any) -> str:
@@ -83,14 +91,31 @@ def spelled_template_args(name: str, given: Any) -> str:
 
 def _json(name: str, text: str) -> Any:
     try:
-        return json.loads(text)
+        return json.loads(text, object_pairs_hook=partial(_unrepeated, name))
+    except RequestError:
+        raise
     except (ValueError, RecursionError) as error:
         raise RequestError(f"{name} is not JSON: {error}") from None
 
 
+def _unrepeated(name: str, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The pairs by their keys; raises if a key is given twice."""
+    words: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in words:
+            raise RequestError(
+                f"{name}: {key!r:.100} is given more than once; give it one value, and in a sweep "
+                "each value in an option of its own"
+            )
+        words[key] = value
+    return words
+
+
 def _value(text: str) -> Any:
-    """A JSON value, else the text itself; True and False, as Python writes them, are booleans."""
+    """The boolean that a word stands for, or a JSON value, else the text itself."""
+    if text.lower() in SWITCH_WORDS:
+        return SWITCH_WORDS[text.lower()]
     try:
-        return json.loads(text.lower() if text in ("True", "False") else text)
+        return json.loads(text)
     except (ValueError, RecursionError):
         return text

@@ -64,7 +64,9 @@ def prepare(served: ServedModel, body: ChatRequest | CompletionRequest) -> Prepa
                 raise RequestError("a trace needs a fixed length; leave out trace, or auto")
             served.limits.check_size(0, 0 if body.infill else resolved.length)
             prompts = _prompts(served, body)
-            words = options.template_words | tool_words(tools, body, session.tokenizer)
+            words = tool_words(tools, body, session.tokenizer)
+            if isinstance(body, ChatRequest):  # a completion does not ask for the server's own
+                words = options.template_words | words
             rendered = [prompt.render(session.tokenizer, words) for prompt in prompts]
             first = [_request(served, prompt, resolved, messages) for prompt in rendered]
         except UnmaskError as error:

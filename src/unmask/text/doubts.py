@@ -25,13 +25,17 @@ def too_long(request: Request, context: int | None, spec: ModelSpec) -> str:
 def doubts(
     prompt: RenderedPrompt, request: Request, tokenizer: Tokenizer, spec: ModelSpec
 ) -> Iterator[str]:
-    """Unknown words, masks that are not filled, and a timetable longer than the answer."""
+    """Unknown words, idle arguments, masks that are not filled, and a timetable too long."""
     unknown = prompt.unknown_words(tokenizer)
     if unknown:
         words = ", ".join(map(repr, unknown))
         yield f"{spec.name} does not know these words: {words}{_what_it_does(spec)}"
     if prompt.unread:
         yield f"the chat template of {spec.name} does not use {', '.join(prompt.unread)}"
+    if prompt.idle_args:
+        plain = "this prompt is plain text, not a chat"
+        why = f"{spec.name} has no chat template" if tokenizer.template is None else plain
+        yield f"template_args are not used: {why}"
     if not prompt.infill and prompt.holds_masks:
         yield "[MASK] in a prompt is plain text; infill fills it"
     select, masks = request.settings.rule.select, int((request.canvas == spec.mask_id).sum())

@@ -47,7 +47,10 @@ class Prompt:
     ) -> RenderedPrompt:
         """The text that the model sees; a chat goes through the chat template."""
         if not self.messages:
-            return RenderedPrompt(self.text, self.infill, self.seed, suffix=self.suffix)
+            idle = bool(template_args)
+            return RenderedPrompt(
+                self.text, self.infill, self.seed, suffix=self.suffix, idle_args=idle
+            )
         quotes = Quotes()
         messages = self.messages if self.control else quotes.hide(tokenizer, self.messages)
         if not self.control:
@@ -67,6 +70,7 @@ class RenderedPrompt:
     quotes: Quotes = field(default_factory=Quotes)
     unread: tuple[str, ...] = ()  # arguments that the chat template does not use
     suffix: str = ""
+    idle_args: bool = False  # whether there are such arguments and no chat template runs
 
     @property
     def text(self) -> str:

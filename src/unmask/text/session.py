@@ -91,10 +91,7 @@ class Session:
             held, self.tokenizer, self._described = in_memory(model, tokenizer, self.options)
             self._in_memory, self.spec = held, held.spec
             self.name, self.device = held.spec.name, held.device
-        known = self._described
-        self.context = None if known is None else known.context
-        if context is not None:
-            self.context = Option("whole", "", "", least=1).check("context", context)
+        self.context = self._context(context)
         self.language = Languages(self.tokenizer, self.spec.vocab_size)
         self._check(self.options)
 
@@ -109,6 +106,25 @@ class Session:
             self._own[self.options, False] = resolved
         self.checkpoint = self._described = replace(known, spec=self.spec)
         self.tokenizer = known.tokenizer
+
+    def _context(self, given: int | None) -> int | None:
+        """Most positions of prompt and answer; learned positions cannot be exceeded."""
+        known, learned = self._described, self._learned_positions
+        if given is None:
+            limits = (learned, None if known is None else known.context)
+            return min((limit for limit in limits if limit is not None), default=None)
+        context: int = Option("whole", "", "", least=1).check("context", given)
+        if learned is not None and context > learned:
+            raise RequestError(
+                f"context must be at most {learned}, got {context}: {self.spec.name} has learned "
+                "that many positions"
+            )
+        return context
+
+    @property
+    def _learned_positions(self) -> int | None:
+        """The positions that the model has learned; None if they are computed, so without end."""
+        return None if self._described is None else self._described.arch.positions
 
     def __repr__(self) -> str:
         given = {"device": str(self.device), **self.options.given()}
@@ -286,7 +302,9 @@ class Session:
         resolved = resolved or self.resolve(options, prompt.infill)
         request = rendered.request(self.tokenizer, self.spec, resolved)
         if long := too_long(request, self.context, self.spec):
-            advice = f"shorten the prompt or the answer, or set context to {request.positions}"
+            most, advice = self._learned_positions, "shorten the prompt or the answer"
+            if most is None or request.positions <= most:
+                advice += f", or set context to {request.positions}"
             raise RequestError(f"{long}; {advice}")
         for doubt in self.doubts(rendered, request):
             warnings.warn(doubt, stacklevel=2)

@@ -74,6 +74,14 @@ def test_a_recipe_longer_than_the_models_context_is_refused_with_what_to_do():
     assert trial_of("llada", length=48).length == 48
 
 
+def test_arguments_that_the_chat_template_does_not_use_are_told_once():
+    rules = ["confidence | top(1)", "confidence | top(2)"]
+    table = {"task": "words", "rule": rules, "limit": 1, "template_args": "thinking=no"}
+    with pytest.warns(UserWarning, match="does not use thinking") as told:
+        plan(sweep_of(table, "", {}, "a test").settings, None)
+    assert len(told) == 1
+
+
 def trial(sessions, **options):
     table = {"task": "words", "rule": "confidence | top(1)", **options}
     (setting,) = settings_of(table, "mine.toml")

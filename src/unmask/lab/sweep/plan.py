@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -129,11 +130,28 @@ _PROMPTS: WeakKeyDictionary[Session, dict[tuple[Any, ...], Prompts]] = WeakKeyDi
 def plan(settings: Iterable[Setting], data: Path | None, timing: str = "") -> list[Work]:
     """All trials, checked as far as is possible without weights; equal ones once.
 
+    Warns of arguments that the chat template does not use.
+
     Args:
         settings: the points of the grid.
         data: folder of the benchmarks' JSON lines.
         timing: the conditions of timed settings, from `timing_of`.
     """
+    works = _works(settings, data, timing)
+    for doubt in dict.fromkeys(filter(None, map(_unread_args, works))):
+        warnings.warn(doubt, stacklevel=2)
+    return works
+
+
+def _unread_args(work: Work) -> str:
+    """Says which arguments the chat template does not use; empty if it uses all."""
+    session, words = work.session, work.setting.options.template_words
+    unread = ", ".join(session.tokenizer.unread_args(words))
+    return f"the chat template of {session.spec.name} does not use {unread}" if unread else ""
+
+
+def _works(settings: Iterable[Setting], data: Path | None, timing: str = "") -> list[Work]:
+    """All trials, in the order of their settings."""
     sessions = Sessions()
     examples: dict[str, list[Example]] = {}
     works: dict[str, Work] = {}
@@ -179,7 +197,7 @@ def wanted_of(works: Iterable[Work]) -> Wanted:
 
 def planned(wanted: Wanted, data: Path | None) -> list[Work]:
     """What `wanted_of` was made from."""
-    return [work.only(wanted[work.setting]) for work in plan(wanted, data)]
+    return [work.only(wanted[work.setting]) for work in _works(wanted, data)]
 
 
 def work_of(setting: Setting, session: Session, examples: list[Example], timing: str = "") -> Work:
