@@ -170,6 +170,11 @@ def test_a_model_whose_rows_depend_on_their_batch_is_a_fault(monkeypatch):
     assert (finding.status, bool(finding.mend)) == ("fault", True)
 
 
+def test_batches_with_a_cache_are_checked_too():
+    finding = invariance(load(device="cpu", dtype="bfloat16").model, "dual")
+    assert (finding.name, finding.status) == ("batches, dual cache", "ok")
+
+
 def test_a_processor_that_does_not_multiply_bfloat16_is_told(monkeypatch):
     monkeypatch.setattr("unmask.doctor.model.multiplies", lambda dtype: False)
     assert "float32" not in speed(load(device="cpu").model).says

@@ -10,6 +10,7 @@ import torch
 from unmask.decoding.api import decode, decode_many
 from unmask.doctor.finding import Finding, Status
 from unmask.models.architecture import Architecture
+from unmask.models.caches import Cached
 from unmask.models.denoiser import Canvas, ModelSpec
 from unmask.models.pretrained import Pretrained
 from unmask.models.products import INSTRUCTIONS, multiplies
@@ -28,23 +29,26 @@ def examined(session: Session, free: int) -> Iterator[Finding]:
     model = session.model()
     assert isinstance(model, Pretrained)
     yield invariance(model)
+    yield invariance(model, "block" if model.spec.block else "dual")
     yield speed(model)
     yield from fits(model, free, session.options.quantize)
 
 
-def invariance(model: Pretrained) -> Finding:
+def invariance(model: Pretrained, cache: str | None = None) -> Finding:
     """Whether five prompts of unequal length get in a batch what they get alone."""
+    used = model if cache is None else Cached(model, cache)
     prompts = [_prompt(model.spec, count) for count in PROMPTS]
-    together = decode_many(model, prompts, RULE, length=LENGTH, batch_size=len(prompts))
-    alone = [decode(model, prompt, RULE, length=LENGTH) for prompt in prompts]
+    together = decode_many(used, prompts, RULE, length=LENGTH, batch_size=len(prompts))
+    alone = [decode(used, prompt, RULE, length=LENGTH) for prompt in prompts]
     same = sum(
         torch.equal(a.canvas, b.canvas) and a.nfe == b.nfe
         for a, b in zip(together, alone, strict=True)
     )
+    name = "batches" if cache is None else f"batches, {cache} cache"
     says = f"{same} of {len(prompts)} prompts get in a batch what they get alone, in {model.dtype}"
     if same == len(prompts):
-        return Finding("batches", "ok", says)
-    return Finding("batches", "fault", says, "use float32, or load with exact=True, or batch 1")
+        return Finding(name, "ok", says)
+    return Finding(name, "fault", says, "use float32, or load with exact=True, or batch 1")
 
 
 def speed(model: Pretrained) -> Finding:
