@@ -12,6 +12,7 @@ from tests.checkpoints import make_llada
 from tests.paths import ROOT
 from unmask import Session, kernels, load
 from unmask.cli import main
+from unmask.decoding.options import DecodingOptions
 from unmask.doctor import kernels as kernel_checks
 from unmask.doctor import machine as machine_checks
 from unmask.doctor import model as model_checks
@@ -170,6 +171,12 @@ def test_a_model_whose_rows_depend_on_their_batch_is_a_fault(monkeypatch):
     monkeypatch.setattr(Pretrained, "_padded", leaky)
     finding = invariance(model)
     assert (finding.status, bool(finding.mend)) == ("fault", True)
+
+
+def test_batches_with_a_cache_are_checked_too():
+    options = DecodingOptions(dtype="bfloat16")
+    findings = by_name(model_checks.examined("embedded", options, CPU))
+    assert findings["batches"].status == findings["batches, dual cache"].status == "ok"
 
 
 def test_a_processor_that_does_not_multiply_bfloat16_is_told(monkeypatch):

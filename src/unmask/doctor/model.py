@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
 from time import perf_counter
 
 import torch
@@ -12,6 +14,7 @@ from unmask.decoding.options import DecodingOptions
 from unmask.doctor.finding import Finding, Status
 from unmask.errors import UnmaskError
 from unmask.models.architecture import Architecture
+from unmask.models.caches import Cached
 from unmask.models.denoiser import Canvas, ModelSpec
 from unmask.models.memory import free_memory
 from unmask.models.pretrained import Pretrained
@@ -38,9 +41,15 @@ def examined(source: str, options: DecodingOptions, device: torch.device) -> Ite
         return
     assert isinstance(model, Pretrained)
     context = session.context or CANVAS
-    for name, check in (("batches", invariance), ("forward", speed)):
+    cache = "block" if model.spec.block else "dual"
+    checks: dict[str, Callable[[int], Finding]] = {
+        "batches": partial(invariance, model),
+        f"batches, {cache} cache": partial(invariance, Cached(model, cache)),
+        "forward": partial(speed, model),
+    }
+    for name, check in checks.items():
         try:
-            yield check(model, context)
+            yield replace(check(context), name=name)
         except Exception as error:
             says = f"{session.name} cannot run here: {_reason(error)}"
             yield Finding(name, "fault", says, "give another --dtype, --device or --model")
@@ -53,7 +62,7 @@ def _reason(error: Exception) -> str:
     return first if isinstance(error, UnmaskError) else f"{type(error).__name__}: {first}"
 
 
-def invariance(model: Pretrained, context: int = CANVAS) -> Finding:
+def invariance(model: Pretrained | Cached, context: int = CANVAS) -> Finding:
     """Whether five prompts of unequal length get in a batch what they get alone."""
     length = min(LENGTH, max(1, context // 2))
     counts = [max(1, min(count, context - length)) for count in PROMPTS]
@@ -64,7 +73,8 @@ def invariance(model: Pretrained, context: int = CANVAS) -> Finding:
         torch.equal(a.canvas, b.canvas) and a.nfe == b.nfe
         for a, b in zip(together, alone, strict=True)
     )
-    says = f"{same} of {len(prompts)} prompts get in a batch what they get alone, in {model.dtype}"
+    dtype = (model.model if isinstance(model, Cached) else model).dtype
+    says = f"{same} of {len(prompts)} prompts get in a batch what they get alone, in {dtype}"
     if same == len(prompts):
         return Finding("batches", "ok", says)
     return Finding("batches", "fault", says, "use float32, or load with exact=True, or batch 1")

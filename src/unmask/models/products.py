@@ -13,6 +13,7 @@ from unmask.kernels.product import FEWEST, SMALLEST, multiply, serves
 
 STRIP = 1 << 19  # weights that are widened at once on the CPU: 2 MB, which a cache holds
 LEAST_ROWS = 4  # fewer rows would be multiplied by another routine, which rounds differently
+LEAST_ROWS_FLOAT32 = 16  # the same for torch's products in float32 with a small weight
 
 # The instructions that multiply a dtype; x86 processors without them convert number by number.
 INSTRUCTIONS = {
@@ -66,19 +67,19 @@ def in_strips(flat: Tensor, outputs: int, widen: Widen) -> Tensor:
 
     A row's result does not depend on the other rows.
     """
-    (rows, inputs), flat = flat.shape, several_rows(flat)
+    (rows, inputs), flat = flat.shape, several_rows(flat, LEAST_ROWS_FLOAT32)
     out = flat.new_empty(len(flat), outputs)
     for strip in strips(outputs, inputs) if flat.device.type == "cpu" else [slice(None)]:
         torch.mm(flat, widen(strip, flat.dtype).t(), out=out[:, strip])
     return out[:rows]
 
 
-def several_rows(flat: Tensor) -> Tensor:
+def several_rows(flat: Tensor, least: int = LEAST_ROWS) -> Tensor:
     """Rows [M, K], with zeros below if they are few: so each is rounded as among many."""
     rows, inputs = flat.shape
-    if rows >= LEAST_ROWS:
+    if rows >= least:
         return flat
-    return torch.cat([flat, flat.new_zeros(LEAST_ROWS - rows, inputs)])
+    return torch.cat([flat, flat.new_zeros(least - rows, inputs)])
 
 
 def strips(outputs: int, inputs: int) -> Iterator[slice]:

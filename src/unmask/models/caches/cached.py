@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -10,39 +11,19 @@ from torch.nn.functional import pad
 
 from unmask.errors import RequestError, UnknownName
 from unmask.models.caches.policies import POLICIES, BlockCache, Memory, Policy
+from unmask.models.caches.store import KeyValueStore, resized
 from unmask.models.denoiser import Canvas, Hidden, ModelSpec, ship
 from unmask.models.pretrained import Pretrained
+from unmask.models.products import LEAST_ROWS
 from unmask.models.transformer import block_causal
 
 
-@dataclass
-class KeyValueStore:
-    """Keys and values of all layers, [B, H, L + 1, D] each; padding goes to the last position."""
+class Part(NamedTuple):
+    """Rows that share a forward, and the shape of what it computes."""
 
-    layers: dict[int, tuple[Tensor, Tensor]] = field(default_factory=dict)
-    where: Tensor | None = None  # [B, Q] the positions of the current forward
-    length: int = 0
-
-    def update(self, layer: int, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-        """Write new keys and values at their positions; returns those of all positions."""
-        assert self.where is not None
-        if layer not in self.layers:
-            rows, heads, _, size = keys.shape
-            empty = keys.new_zeros(rows, heads, self.length + 1, size)
-            self.layers[layer] = (empty, empty.clone())
-        place = self.where[:, None, :, None].expand(keys.shape)
-        for kept, new in zip(self.layers[layer], (keys, values), strict=True):
-            kept.scatter_(2, place, new)
-        k, v = self.layers[layer]
-        return k[:, :, :-1], v[:, :, :-1]
-
-    def take(self, rows: Tensor, known: Tensor, length: int) -> None:
-        """Reorder the rows for canvases of this length; rows that are not `known` become zero."""
-        for layer, pair in self.layers.items():
-            grown = (_resized(kept[:, :, :-1], length + 1, 2)[rows] for kept in pair)
-            k, v = (torch.where(known[:, None, None, None], kept, 0.0) for kept in grown)
-            self.layers[layer] = (k, v)
-        self.length = length
+    rows: Tensor  # [b] ascending
+    length: int  # positions of each canvas
+    queries: int  # positions of each row that are computed, with padding
 
 
 def check_cache(spec: ModelSpec, policy: Policy) -> None:
@@ -101,30 +82,61 @@ class Cached:
         return self.model.head(hidden, rows, positions)
 
     def _forward(self, canvas: Canvas, computed: Tensor, real: Tensor) -> None:
-        """Compute some positions of each row; rows with fewer positions are padded."""
-        length = canvas.tokens.shape[-1]
-        queries = int(computed.sum(-1).max())
-        order = computed.to(torch.uint8).sort(descending=True, stable=True).indices[:, :queries]
-        valid = computed.gather(-1, order)  # [B, Q]
-        self._store.where = ship(order.masked_fill(~valid, length), self.device)
-        tokens = ship(canvas.tokens.gather(-1, order), self.device)
+        """Compute some positions of each row, in one forward or several."""
         assert self._memory is not None
-        visible = (self._memory.computed | computed) & real  # [B, K]
+        visible = (self._memory.computed | computed) & real  # [B, L]
+        hidden = self._hidden
+        if hidden is not None:
+            hidden = hidden.clone()  # callers may still hold the last forward's states
+        for part in self._parts(canvas, computed.sum(-1)):
+            rows, places, states = self._compute(canvas, computed, visible, part)
+            if hidden is None:
+                hidden = states.new_zeros(*canvas.tokens.shape, states.shape[-1])
+            hidden[ship(rows, hidden.device), ship(places, hidden.device)] = states
+        self._hidden = hidden
+
+    def _parts(self, canvas: Canvas, counts: Tensor) -> list[Part]:
+        """All rows, or in an exact model those of equal shape, so that no row changes another's.
+
+        There the number of computed positions is rounded up to a multiple of `LEAST_ROWS`: with
+        fewer queries, attention would be rounded in another way alone than in a batch.
+        """
+        if not self.model.exact:
+            every = torch.arange(len(counts))
+            return [Part(every, canvas.tokens.shape[-1], int(counts.max()))]
+        lengths = canvas.lengths
+        queries = torch.minimum(-(-counts // LEAST_ROWS) * LEAST_ROWS, lengths)
+        shapes = sorted({*zip(lengths.tolist(), queries.tolist(), strict=True)})
+        return [
+            Part(((lengths == length) & (queries == count)).nonzero()[:, 0], length, count)
+            for length, count in shapes
+            if count
+        ]
+
+    def _compute(
+        self, canvas: Canvas, computed: Tensor, visible: Tensor, part: Part
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """One forward: the rows and positions that it computes, [N] each, and their states [N, D].
+
+        Rows with fewer positions than others are padded.
+        """
+        rows, length, queries = part
+        computed, visible = computed[rows, :length], visible[rows, :length]  # [b, K]
+        order = computed.to(torch.uint8).sort(descending=True, stable=True).indices[:, :queries]
+        valid = computed.gather(-1, order)  # [b, Q]
         mask = visible[:, None, None]
         if self.spec.block is not None:
             place = torch.arange(length).expand(visible.shape)
-            offset = self.model.offset(canvas)[:, None]
+            offset = self.model.offset(canvas)[rows, None]
             mask = mask & block_causal(order + offset, place + offset, self.spec.block)[:, None]
-        places, visible = ship(order, self.device), ship(mask, self.device)
-        states = self.model.module(tokens, places, visible, self._store)
-        if self._hidden is None:
-            self._hidden = states.new_zeros(*canvas.tokens.shape, states.shape[-1])
-        hidden = self._hidden.clone()  # callers may still hold the last forward's states
-        rows, columns = valid.nonzero(as_tuple=True)
-        places = ship(order[rows, columns], hidden.device)
-        rows, columns = ship(rows, hidden.device), ship(columns, hidden.device)
-        hidden[rows, places] = states[rows, columns]
-        self._hidden = hidden
+        where = order.masked_fill(~valid, canvas.tokens.shape[-1])
+        self._store.open(ship(rows, self.device), ship(where, self.device), length)
+        tokens = canvas.tokens[rows].gather(-1, order)
+        tokens, places, mask = (ship(given, self.device) for given in (tokens, order, mask))
+        states = self.model.module(tokens, places, mask, self._store)
+        line, column = valid.nonzero(as_tuple=True)
+        states = states[ship(line, states.device), ship(column, states.device)]
+        return rows[line], order[line, column], states
 
     def _remember(self, canvas: Canvas, computed: Tensor, memory: Memory) -> None:
         memory.computed |= computed
@@ -143,16 +155,16 @@ class Cached:
         memory = self._memory
         if memory is None:
             memory = _empty(shape)
-            self._store.length = shape[-1]
+            self._store.shape = shape
         elif canvas.keys != self._keys or memory.tokens.shape != shape:
             at = {key: row for row, key in enumerate(self._keys)}
             rows = torch.tensor([at.get(key, 0) for key in canvas.keys])
             known = torch.tensor([key in at for key in canvas.keys])
             there = ship(rows, self.device)
-            self._store.take(there, ship(known, self.device), shape[-1])
+            self._store.take(there, ship(known, self.device), shape)
             memory = _taken(memory, rows, known, shape)
             if self._hidden is not None:
-                self._hidden = _resized(self._hidden, shape[-1], 1)[there]
+                self._hidden = resized(self._hidden, shape[-1], 1)[there]
         self._keys, self._memory = canvas.keys, memory
         return memory
 
@@ -174,14 +186,5 @@ def _taken(memory: Memory, rows: Tensor, known: Tensor, shape: torch.Size) -> Me
         if kept.ndim == 1:  # a number for each row
             columns.append(torch.where(known, kept[rows], new))
         else:
-            columns.append(torch.where(known[:, None], _resized(kept, shape[-1], 1)[rows], new))
+            columns.append(torch.where(known[:, None], resized(kept, shape[-1], 1)[rows], new))
     return Memory(*columns)
-
-
-def _resized(kept: Tensor, length: int, axis: int) -> Tensor:
-    """Cut an axis, or pad its end with zeros."""
-    have = kept.shape[axis]
-    if have >= length:
-        return kept.narrow(axis, 0, length)
-    padding = [0, 0] * (kept.ndim - 1 - axis) + [0, length - have]
-    return pad(kept, padding)
