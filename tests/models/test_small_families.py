@@ -23,7 +23,10 @@ GOLDEN = ROOT / "tests" / "golden" / "models-2"
 FOLDERS = sorted(folder.name for folder in GOLDEN.iterdir())
 IN_BLOCKS = ["a2d-qwen3-bd3lm-tiny", "a2d-qwen3-opdlm-tiny", "fast-dllm-v2-tiny"]
 RULE = "confidence | swd(1) | threshold(0.4)"
-pytestmark = pytest.mark.filterwarnings("ignore:.*in the folder's name")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.*in the folder's name"),
+    pytest.mark.filterwarnings("ignore:.*full attention is taken"),  # a2d-qwen2-tiny
+]
 
 
 def loaded(name, **options):
