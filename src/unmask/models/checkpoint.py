@@ -106,6 +106,8 @@ class Checkpoint:
             jobs[self.files[stored]].append(Job(target, source, stored))
         used = {job.stored for work in jobs.values() for job in work}
         self._check_all_used(used if spare is None else used | {spare})
+        if spare is not None:
+            self.stored_dtype(spare)  # raises if the file does not hold it
         shapes = {name: parameter.shape for name, parameter in module.named_parameters()}
         for file in sorted(jobs):
             with open_file(file) as tensors:

@@ -85,8 +85,6 @@ def describe(
     chosen = _family(folder, config, tokenizer, mask_id, family)
     if family is None and block is not None:
         chosen = in_blocks(chosen)
-    elif family is None:
-        _warn_of_guess(folder, config, chosen)
     arch = chosen.read(config)
     if arch.experts is not None and arch.layers * arch.experts.count > MOST_EXPERTS:
         raise ModelError(
@@ -122,6 +120,8 @@ def describe(
         newline_id=newline if newline is None or newline < arch.vocab_size else None,
         recommended=recommendation(known, base="base" in _released_name(folder).lower()),
     )
+    if family is None and block is None:
+        _warn_of_guess(folder, config, chosen)
     return Description(folder, config, chosen, arch, tokenizer, spec, mask_from)
 
 
@@ -143,9 +143,9 @@ def _warn_of_guess(folder: Path, config: Config, family: Family) -> None:
     if family.named:
         full = family_of(config, masked=True).name
         warnings.warn(
-            f"{family.named!r} in the folder's name is taken for attention in blocks of "
-            f"{family.read(config).block}, counted from the prompt's end; no file says so; give "
-            f"family {family.name} (or {full} for full attention) to say so yourself",
+            f"{family.named!r} in the folder's name is taken for attention in blocks, of "
+            f"{family.read(config).block} if you give none, counted from the prompt's end; no file "
+            f"says so; give family {family.name} (or {full} for full attention) to say so yourself",
             stacklevel=4,
         )
     elif is_guessed(family, _released_name(folder)):
@@ -216,7 +216,10 @@ def _tokens_within(config: Config, key: str, vocab_size: int) -> list[int]:
     tokens = config.token_ids(key)
     for token in tokens:
         if not 0 <= token < vocab_size:
-            raise config.wrong(key, token, f"a token id from 0 to {vocab_size - 1}; set it right")
+            raise ModelError(
+                f"{config.file}: {key} {token} lies outside the vocabulary 0..{vocab_size - 1}; "
+                "set it to the model's end token"
+            )
     return tokens
 
 
