@@ -59,6 +59,13 @@ def test_scaled_angles_are_refused_with_the_key(name, key, kind):
     assert "only the rope_type 'default' is supported" in message
 
 
+@pytest.mark.parametrize("key", ["rope_parameters", "rope_scaling"])
+@pytest.mark.parametrize("word", ["type", "rope_type"])
+def test_scaling_without_a_factor_is_refused_by_its_type(key, word):
+    longrope = {word: "longrope", "short_factor": [1.0], "long_factor": [2.0]}
+    assert f"{key} is {{'{word}': 'longrope'" in refusal(lambda: read("sdar", **{key: longrope}))
+
+
 def test_the_new_word_for_the_type_counts_more_than_the_old_one():
     assert read("sdar", rope_theta=..., rope_parameters=PLAIN | {"type": "yarn", "rope_theta": 5})
 

@@ -54,7 +54,11 @@ class StoredModel:
         self.checkpoint.fill(module, self.plan, dtype, device_of, self.spare)
 
     def warn_of_spare(self) -> None:
-        """Warn if the stored head differs from the embedding, which is used in its place."""
+        """Warn if the stored head differs from the embedding, which is used in its place.
+
+        Not an error: either may be right. One key of config.json takes the stored head; to take the
+        embedding after a refusal, one would have to rewrite the weights.
+        """
         embedding = self.plan[0][1].name
         if self.spare is None or self.checkpoint.same(embedding, self.spare):
             return
