@@ -5,6 +5,7 @@ import json
 import pytest
 
 from tests.checkpoints import BOS, EOS, EOT, MASK, make_llada, make_sdar
+from tests.paths import ROOT
 from unmask.cli import main
 from unmask.embedded import FOLDER
 from unmask.models.families import FAMILIES
@@ -196,3 +197,53 @@ def test_an_argument_that_would_not_be_used_or_read_is_one_line(capsys, argument
     captured = capsys.readouterr()
     assert captured.err.startswith(f"unmask models: {told}")
     assert (captured.err.count("\n"), captured.out) == (1, "")
+
+
+def spoiled_template(folder):
+    roles = json.loads((folder / "tokenizer_config.json").read_text())
+    roles["chat_template"] = "{% if %}"
+    (folder / "tokenizer_config.json").write_text(json.dumps(roles))
+    return "broken chat template"
+
+
+def spoiled_context(folder):
+    config = json.loads((folder / "config.json").read_text())
+    config["max_position_embeddings"] = "big"
+    config.pop("max_sequence_length", None)
+    (folder / "config.json").write_text(json.dumps(config))
+    return "max_position_embeddings must be a whole number >= 1, got 'big'"
+
+
+def spoiled_layers(folder):
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "n_layers": 1}))
+    return "have no place in the model that config.json describes; check its number of layers"
+
+
+@pytest.mark.parametrize("spoil", [spoiled_template, spoiled_context, spoiled_layers])
+def test_a_folder_that_cannot_be_loaded_is_not_approved(capsys, tmp_path, spoil):
+    folder = make_llada(tmp_path / "spoiled")
+    said = spoil(folder)
+    assert main(["models", str(folder)]) == 2
+    err = capsys.readouterr().err
+    assert said in err
+    assert err.count("\n") == 1
+
+
+def test_local_layers_are_told(capsys):
+    folder = ROOT / "tests" / "golden" / "models-2" / "modernbert-chat-tiny"
+    record = described(capsys, folder)
+    assert (record["attention"], record["local_layers"], record["local_reach"]) == ("full", 2, 4)
+    assert main(["models", str(folder)]) == 0
+    line = "attention   full, but local in 2 of 4 layers (4 tokens each way)\n"
+    assert line in capsys.readouterr().out
+    assert main(["models", "--families"]) == 0
+    local = "  attention      full, and local layers (64 tokens each way by default)\n"
+    assert capsys.readouterr().out.count(local) == 1
+
+
+def test_a_family_against_the_config_is_one_line(capsys, folder):
+    assert main(["models", str(folder), "--family", "sdar"]) == 2
+    err = capsys.readouterr().err
+    assert "architectures says LLaDAModelLM, which is family 'llada', not 'sdar'" in err
+    assert err.count("\n") == 1

@@ -131,7 +131,8 @@ def test_a_block_causal_model_keeps_its_blocks_unless_told(run, tmp_path):
     code, _, err = run("Hello", "--block", "full", model=sdar)
     assert (code, err) == (
         2,
-        "unmask run: the model attends in blocks of 4; it has no full window\n",
+        "unmask run: sdar attends in blocks of 4, so it has no full window; give the block as a "
+        "number, or leave it out\n",
     )
 
 

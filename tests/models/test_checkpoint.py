@@ -83,7 +83,7 @@ def test_several_tensors_without_a_place_are_counted(refused):
     def add(tensors):
         tensors.update({f"odd.{i}": torch.zeros(3) for i in range(3)})
 
-    assert "and 2 more has no place" in refused(with_tensors(add))
+    assert "and 2 more have no place" in refused(with_tensors(add))
 
 
 def test_a_layer_more_than_the_config_says_is_no_silent_loss(refused):

@@ -117,6 +117,7 @@ def test_what_cannot_be_quantized_is_refused_by_name(tmp_path):
     with pytest.raises(ModelError) as caught:
         load(tmp_path, quantize="int8")
     assert "mixtures of experts" in one_line(caught)
+    assert "leave it out, or in Python spread the layers" in one_line(caught)
     for other in ({"compile": True}, {"device_map": "auto"}):
         with pytest.raises(ModelError, match="do not work together"):
             load(quantize="int8", **other)

@@ -142,8 +142,26 @@ MODELS = (
     Fault(
         "cached-positions-shifted",
         "models/caches/cached.py",
-        "ship(order, self.device), ship(mask, self.device)",
-        "ship(torch.arange(queries).expand_as(order), self.device), ship(mask, self.device)",
+        "for given in (tokens, order, mask))",
+        "for given in (tokens, torch.arange(queries).expand_as(order), mask))",
+    ),
+    Fault(
+        "unequal-rows-share-a-forward",
+        "models/caches/cached.py",
+        "if not self.model.exact:",
+        "if True:",
+    ),
+    Fault(
+        "a-few-cells-rounded-otherwise",
+        "models/pretrained.py",
+        "several_rows(chosen)",
+        "chosen",
+    ),
+    Fault(
+        "packed-whatever-the-bits",
+        "models/packed.py",
+        "and _same_bits(dtype)",
+        "",
     ),
     Fault(
         "new-row-gets-old-cache",

@@ -18,9 +18,10 @@ if TYPE_CHECKING:
 _SMALLEST = {
     "vocab_size": 2,
     "rope_theta": 10000.0,
-    **dict.fromkeys(("d_model", "n_heads", "n_layers"), 2),
+    **dict.fromkeys(("d_model", "hidden_size"), 4),
+    **dict.fromkeys(("n_heads", "n_layers"), 2),
     **dict.fromkeys(("n_embd", "n_head", "n_layer"), 2),
-    **dict.fromkeys(("hidden_size", "num_attention_heads", "num_hidden_layers"), 2),
+    **dict.fromkeys(("num_attention_heads", "num_hidden_layers"), 2),
     **dict.fromkeys(("intermediate_size", "head_dim"), 2),
     **dict.fromkeys(("num_experts", "num_experts_per_tok"), 2),
     **dict.fromkeys(("expert_intermediate_size", "moe_intermediate_size"), 2),
@@ -147,6 +148,8 @@ def _attention(arch: Architecture) -> dict[str, Any]:
         "block": arch.block,
         "from_prompt_end": arch.from_prompt_end,
         "shift": arch.shift,
+        "local_layers": len(arch.local.layers) if arch.local else 0,
+        "local_reach": arch.local.reach if arch.local else None,
     }
 
 
@@ -164,6 +167,10 @@ def _families_as_text(families: list[dict[str, Any]]) -> Iterator[str]:
 
 def _attention_in_words(record: dict[str, Any], when: str = "") -> str:
     words = str(record["attention"])
+    if record["local_layers"]:
+        words += ", and local layers" if when else f", but local in {record['local_layers']} of "
+        words += "" if when else f"{record['layers']} layers"
+        words += f" ({record['local_reach']} tokens each way{when})"
     if record["block"] is not None:
         words += f" in blocks of {record['block']}{when}"
     if record["from_prompt_end"]:
@@ -186,6 +193,7 @@ def _described(path: str, mask_id: int | None, family: str | None) -> dict[str, 
         "experts": arch.experts.count if arch.experts else None,
         "experts_per_token": arch.experts.top_k if arch.experts else None,
         "vocab_size": arch.vocab_size,
+        "context": shape.context,
         "parameters": stored.parameters,
         "active_parameters": stored.active,
         "dtypes": list(stored.dtypes),
@@ -201,7 +209,7 @@ def _described(path: str, mask_id: int | None, family: str | None) -> dict[str, 
         "stop_tokens": [tokenizer.engine.id_to_token(token) for token in spec.stop_ids],
         "tokenizer": type(tokenizer.engine.model).__name__,
         "tokenizer_size": tokenizer.size,
-        "chat_template": tokenizer.template is not None,
+        "chat_template": tokenizer.has_template(),
         "recommended": vars(spec.recommended),
     }
 

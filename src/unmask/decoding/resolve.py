@@ -165,7 +165,8 @@ def _block(
             return options.block
         if spec.block is not None:
             raise RequestError(
-                f"the model attends in blocks of {spec.block}; it has no full window"
+                f"{spec.name} attends in blocks of {spec.block}, so it has no full window; give "
+                "the block as a number, or leave it out"
             )
         return None
     if spec.block is not None:

@@ -139,6 +139,9 @@ namespace avx512 {
 #pragma GCC pop_options
 #pragma GCC push_options
 #pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,prefer-vector-width=512")
+#pragma GCC diagnostic push  // GCC 12 takes the undefined lanes of its own intrinsics for a mistake
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#pragma GCC diagnostic ignored "-Wuninitialized"
 #endif
 namespace brain {
 #include "codes.h"
@@ -146,6 +149,7 @@ namespace brain {
 #if defined(__clang__)
 #pragma clang attribute pop
 #else
+#pragma GCC diagnostic pop
 #pragma GCC pop_options
 #endif
 #endif

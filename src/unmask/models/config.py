@@ -14,13 +14,19 @@ PLAIN = "default"  # the rope_type without scaling
 class Config:
     """The values of a config.json; every error names the file and the key."""
 
-    def __init__(self, values: dict[str, Any], file: str) -> None:
+    def __init__(self, values: dict[str, Any], file: str, asked: str | None = None) -> None:
         self.values = values
         self.file = file
+        self.asked = asked  # the family that the caller gave; None: the config tells it
 
     @property
     def family(self) -> str:
-        """The class name of the model, or its `model_type`, for messages."""
+        """The family that was given, else the class name or `model_type`, for messages."""
+        return self.asked or self.declared
+
+    @property
+    def declared(self) -> str:
+        """The class name of the model, or its `model_type`."""
         return self.names[0] if self.names else str(self.values.get("model_type"))
 
     @property
@@ -43,7 +49,7 @@ class Config:
     def with_defaults(self, **defaults: Any) -> Config:
         """The same with values for keys that are missing or null."""
         given = {key: value for key, value in self.values.items() if value is not None}
-        return Config(defaults | given, self.file)
+        return Config(defaults | given, self.file, self.asked)
 
     def need(self, key: str) -> Any:
         """A value; raises if it is missing or null."""
@@ -95,38 +101,77 @@ class Config:
                     f"supported for {self.family}"
                 )
 
+    def entry(self, key: str) -> dict[str, Any]:
+        """An object; empty if the key is missing or null."""
+        value = self.get(key, {})
+        if not isinstance(value, dict):
+            raise self.wrong(key, value, "an object")
+        return value
+
     @property
-    def rope_parameters(self) -> dict[str, Any]:
-        """The options of rotary positions, as transformers 5 groups them."""
-        parameters = self.get("rope_parameters", {})
-        if not isinstance(parameters, dict):
-            raise self.wrong("rope_parameters", parameters, "an object")
-        return parameters
+    def rope(self) -> dict[str, Any]:
+        """The options of rotary positions: `rope_scaling`, or `rope_parameters` of transformers 5.
+
+        If a config has both they must be equal: transformers 4 reads the one, 5 the other.
+        """
+        old, new = self.entry("rope_scaling"), self.entry("rope_parameters")
+        if old and new and old != new:
+            raise ModelError(
+                f"{self.file}: rope_scaling is {shown(old, 100)} and rope_parameters "
+                f"{shown(new, 100)}; remove the one that the model was not trained with"
+            )
+        return old or new
 
     def rope_theta(self, default: float | None = None) -> float:
         """The rotary base; transformers 4 and 5 write it in different places."""
-        scaling = self.get("rope_scaling")
-        if not isinstance(scaling, dict) or scaling.get("rope_type", scaling.get("type")) != PLAIN:
-            self.refuse(rope_scaling=None)
-        theta = self.theta_of(self.rope_parameters)
-        return self.number("rope_theta", default) if theta is None else theta
+        kinds = [key for key, value in self.rope.items() if isinstance(value, dict)]
+        if kinds:
+            raise ModelError(
+                f"{self.file}: {self.family} has one rotary base for all layers, and the config "
+                f"gives one for {kinds[0]!r}; write it as rope_theta instead"
+            )
+        theta = self.theta_of(self.rope, self._rope_key)
+        if theta is None:
+            return self.number("rope_theta", default)
+        if self._rope_key == "rope_scaling":
+            self.refuse_another_theta("rope_theta", theta)
+        return theta
 
-    def theta_of(self, parameters: dict[str, Any]) -> float | None:
-        """The rotary base in options as transformers 5 writes them; None if they name none."""
-        kind, theta = parameters.get("rope_type", PLAIN), parameters.get("rope_theta")
+    def refuse_another_theta(self, key: str, theta: float) -> None:
+        """Raise if a key gives another base than `rope_scaling`: transformers 4 and 5 differ."""
+        if self.get(key, theta) != theta:
+            raise ModelError(
+                f"{self.file}: rope_scaling gives the rotary base {theta:g} and {key} "
+                f"{shown(self.values[key], 100)}; keep the one that the model was trained with"
+            )
+
+    @property
+    def _rope_key(self) -> str:
+        return "rope_scaling" if self.entry("rope_scaling") else "rope_parameters"
+
+    def theta_of(self, options: dict[str, Any], key: str) -> float | None:
+        """The rotary base in the options under a key; None if they name none.
+
+        Raises if they scale the angles. transformers 4 wrote `type` for `rope_type`.
+        """
+        unnamed = "a factor without a type" if "factor" in options else PLAIN
+        kind = options.get("rope_type") or options.get("type") or unnamed
         if kind != PLAIN:
-            raise ModelError(f"{self.file}: rope_type {kind!r} is not supported, only {PLAIN!r}")
-        return None if theta is None else self.positive("rope_theta", theta)
+            raise ModelError(
+                f"{self.file}: {key} is {shown(options, 100)}; only the rope_type {PLAIN!r} is "
+                f"supported for {self.family}"
+            )
+        theta = options.get("rope_theta")
+        return None if theta is None else self.positive(f"rope_theta of {key}", theta)
 
     def rotary_dim(self, head_dim: int) -> int:
         """The number of features of a head that are rotated."""
-        parameters = self.rope_parameters
-        share = parameters.get("partial_rotary_factor") or self.get("partial_rotary_factor")
+        share = self.rope.get("partial_rotary_factor") or self.get("partial_rotary_factor")
         if share is None:
             size = self.whole("rotary_dim", head_dim)
         else:
             size = int(head_dim * self.positive("partial_rotary_factor", share))
-        if size > head_dim or size % 2:
+        if size > head_dim or (size % 2 and size != head_dim):
             key = "rotary_dim" if share is None else "partial_rotary_factor"
             allowed = f"such that an even number of {head_dim} features is rotated"
             raise self.wrong(key, share or size, allowed)

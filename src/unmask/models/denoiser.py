@@ -41,12 +41,15 @@ class ModelSpec:
             raise ModelError(
                 f"{self.name}: vocab_size must be a whole number >= 1, got {shown(self.vocab_size)}"
             )
-        own = (token for token in (self.eos_id, self.newline_id) if token is not None)
-        for token in (self.mask_id, *own, *self.stop_ids):
+        own = {"mask_id": self.mask_id, "eos_id": self.eos_id, "newline_id": self.newline_id}
+        named = [
+            (key, token) for key, token in own.items() if key == "mask_id" or token is not None
+        ]
+        for key, token in [*named, *(("stop_ids", token) for token in self.stop_ids)]:
             if not isinstance(token, int) or not 0 <= token < self.vocab_size:
                 raise ModelError(
-                    f"{self.name}: special token {shown(token)} lies outside the vocabulary "
-                    f"0..{self.vocab_size - 1}"
+                    f"{self.name}: {key} {shown(token)} lies outside the vocabulary "
+                    f"0..{self.vocab_size - 1}; give the right one"
                 )
         if self.mask_id in self.stop_ids:  # no such token could be written, and a mask would end it
             raise ModelError(
@@ -55,8 +58,8 @@ class ModelSpec:
             )
         if self.block is not None and not 1 <= self.block <= MOST_BLOCK:
             raise ModelError(
-                f"{self.name}: the block of block-causal attention must be from 1 to {MOST_BLOCK}, "
-                f"got {shown(self.block)}"
+                f"{self.name} attends in blocks, and block must be from 1 to {MOST_BLOCK}, got "
+                f"{shown(self.block)}; give another, or leave it out"
             )
 
 

@@ -16,17 +16,17 @@ from unmask.models.architecture import Architecture
 from unmask.models.checkpoint import (
     KEPT_IN_FLOAT32,
     STORED,
-    Checkpoint,
     open_file,
     read_json,
     read_optional,
 )
 from unmask.models.config import Config
-from unmask.models.denoiser import ModelSpec
-from unmask.models.families import family_of, in_blocks, is_ambiguous
+from unmask.models.denoiser import MOST_BLOCK, ModelSpec
+from unmask.models.families import family_of, in_blocks, is_ambiguous, is_guessed
 from unmask.models.family import Family
 from unmask.models.quantized import refuse_quantized
 from unmask.models.recommended import recommendation
+from unmask.models.stored import StoredModel
 from unmask.models.tokenizer import Tokenizer
 
 MOST_EXPERTS = 1 << 16
@@ -78,7 +78,7 @@ def describe(
     folder: Path, mask_id: int | None = None, block: int | None = None, family: str | None = None
 ) -> Description:
     """Read the config and the tokenizer of a folder; raises the errors that `load` raises."""
-    config = Config(read_json(folder / "config.json"), str(folder / "config.json"))
+    config = Config(read_json(folder / "config.json"), str(folder / "config.json"), family)
     family_of(config, family, masked=True)  # an unknown class is said before a broken tokenizer
     refuse_quantized(config, folder)
     tokenizer = Tokenizer.load(folder)
@@ -91,8 +91,8 @@ def describe(
             f"{config.file}: {arch.layers} layers of {arch.experts.count} experts; all layers may "
             f"have at most {MOST_EXPERTS} together"
         )
-    if block is not None and (not isinstance(block, int) or block < 1):
-        raise ModelError(f"block must be a whole number >= 1, got {shown(block)}")
+    if block is not None and (not isinstance(block, int) or not 1 <= block <= MOST_BLOCK):
+        raise ModelError(f"block must be a whole number from 1 to {MOST_BLOCK}, got {shown(block)}")
     if block is not None and arch.block is None:
         raise ModelError(
             f"{chosen.name} attends to everything at once; give the block to decode(), not load()"
@@ -103,7 +103,7 @@ def describe(
             f"{folder}: mask token {shown(mask)} lies outside the vocabulary "
             f"0..{arch.vocab_size - 1}; give the right one as mask_id"
         )
-    ends = _ends(folder, config, chosen, tokenizer)
+    ends = _ends(folder, config, chosen, tokenizer, arch.vocab_size)
     name = embedded.NAME if folder == embedded.FOLDER else folder.resolve().name
     width, newline = block or arch.block, tokenizer.newline_id
     known = embedded.NAME if name == embedded.NAME else chosen.name
@@ -120,6 +120,8 @@ def describe(
         newline_id=newline if newline is None or newline < arch.vocab_size else None,
         recommended=recommendation(known, base="base" in _released_name(folder).lower()),
     )
+    if family is None and block is None:
+        _warn_of_guess(folder, config, chosen)
     return Description(folder, config, chosen, arch, tokenizer, spec, mask_from)
 
 
@@ -130,18 +132,29 @@ def _family(
     mask_id: int | None,
     name: str | None,
 ) -> Family:
-    """The family by name, by the config, or by the folder's name, which is said in a warning."""
+    """The family by name, by the config, or by the folder's name."""
     first = family_of(config, name, masked=True)
     masked = _mask(config, first, tokenizer, mask_id)[1] != "family"
-    chosen = family_of(config, name, _released_name(folder), masked)
-    if name is None and chosen.named:
+    return family_of(config, name, _released_name(folder), masked)
+
+
+def _warn_of_guess(folder: Path, config: Config, family: Family) -> None:
+    """Warn if only the folder's name, or not even it, says whether attention goes in blocks."""
+    if family.named:
+        full = family_of(config, masked=True).name
         warnings.warn(
-            f"{chosen.named!r} in the folder's name is taken for attention in blocks of "
-            f"{chosen.read(config).block}, counted from the prompt's end; no file says so; give "
-            f"family {chosen.name} (or {first.name} for full attention) to say so yourself",
+            f"{family.named!r} in the folder's name is taken for attention in blocks, of "
+            f"{family.read(config).block} if you give none, counted from the prompt's end; no file "
+            f"says so; give family {family.name} (or {full} for full attention) to say so yourself",
             stacklevel=4,
         )
-    return chosen
+    elif is_guessed(family, _released_name(folder)):
+        warnings.warn(
+            f"{folder}: no file says whether this {config.declared} attends to everything or in "
+            f"blocks; full attention is taken; give family {family.name} to say so yourself, or "
+            f"{in_blocks(family).name} for blocks",
+            stacklevel=4,
+        )
 
 
 def _released_name(folder: Path) -> str:
@@ -170,36 +183,55 @@ def _spelled_mask(family: Family, tokenizer: Tokenizer) -> int | None:
     return next((token for token in tokens if token is not None), None)
 
 
-def _ends(folder: Path, config: Config, family: Family, tokenizer: Tokenizer) -> list[int]:
+def _ends(
+    folder: Path, config: Config, family: Family, tokenizer: Tokenizer, vocab_size: int
+) -> list[int]:
     """Every token that ends an answer; the first one is the padding."""
     file = folder / "generation_config.json"
     generation = Config(read_optional(file), str(file))
     own = tokenizer.token_id("eos_token")
-    listed = [
-        *config.token_ids("eos_token_id"),
-        *generation.token_ids("eos_token_id"),
-        *([] if own is None else [own]),
-    ]
-    if family.eos_of_tokenizer and own is not None:
-        listed = [own]
+    listed = [] if own is None else [own]
+    if own is None or not family.eos_of_tokenizer:
+        named = [_tokens_within(each, "eos_token_id", vocab_size) for each in (config, generation)]
+        listed = [*named[0], *named[1], *listed]
     if not listed:
         raise ModelError(
             f"{config.file}: the key 'eos_token_id' is missing, and no file beside it names an "
             "end token"
         )
     turns = [tokenizer.token_id(name) for name in family.end_tokens]
-    return list(dict.fromkeys([*listed, *(turn for turn in turns if turn is not None)]))
+    ends = list(dict.fromkeys([*listed, *(turn for turn in turns if turn is not None)]))
+    for token in ends:
+        if token >= vocab_size:
+            raise ModelError(
+                f"{folder}: the end token {tokenizer.engine.id_to_token(token)!r} of the tokenizer "
+                f"has the id {token}, and the model has {vocab_size} tokens; take the tokenizer "
+                "that belongs to the model"
+            )
+    return ends
+
+
+def _tokens_within(config: Config, key: str, vocab_size: int) -> list[int]:
+    """The token ids under a key; raises if the model has no such token."""
+    tokens = config.token_ids(key)
+    for token in tokens:
+        if not 0 <= token < vocab_size:
+            raise ModelError(
+                f"{config.file}: {key} {token} lies outside the vocabulary 0..{vocab_size - 1}; "
+                "set it to the model's end token"
+            )
+    return tokens
 
 
 def weights(description: Description) -> Weights:
-    """Count the parameters and check that the files hold every tensor."""
-    arch, checkpoint = description.arch, Checkpoint(description.folder)
+    """Count the parameters; raises if the files do not hold every tensor in its shape."""
+    arch = description.arch
+    tensors = StoredModel.open(description.folder, description.family, arch)
     with torch.device("meta"):
         module = description.family.network(arch)
+    tensors.check(module)
     sizes = {name: parameter.numel() for name, parameter in module.named_parameters()}
-    for _, source in description.family.tensors(arch):
-        checkpoint.resolve(source.name)
-    files = tuple(sorted(set(checkpoint.files.values())))
+    files = tuple(sorted(set(tensors.checkpoint.files.values())))
     stored = Counter(_stored_dtypes(files))
     total = sum(sizes.values())
     return Weights(

@@ -28,6 +28,7 @@ from unmask.models.readers.qwen import (
     read_sdar,
 )
 
+FULL_ATTENTION = "mdlm"  # in a folder's name, where other models of the class attend in blocks
 _A2D_QWEN3, _A2D_QWEN2 = ("A2DQwen3LMHeadModel",), ("A2DQwen2LMHeadModel",)
 
 FAMILIES: tuple[Family, ...] = (
@@ -183,6 +184,7 @@ FAMILIES: tuple[Family, ...] = (
         network=Gpt2,
         mask_tokens=("[¨M¨]",),
         causal_class=True,
+        foreign=("transformer.h.0.attn.c_attn.weight", "h.0.attn.c_attn.weight"),
     ),
 )
 
@@ -194,29 +196,52 @@ def family_of(
 
     Two families have the `model_type` llada, so `architectures` goes first. Where several have the
     same class, a word in the folder's name decides. A class of ordinary causal models is accepted
-    only if a mask token is known (`masked`), or by `name`.
+    only if a mask token is known (`masked`), or by `name`. A `name` that contradicts the config
+    is refused: the model would load, and predict nonsense.
     """
     if name is not None:
-        return family_named(name)
-    kind = config.values.get("model_type")
-    if config.names:
-        alike = [family for family in FAMILIES if {*config.names} & {*family.architectures}]
-    elif kind == "llada":  # of the two, only the MoE family has num_experts
-        alike = [family_named("llada-moe" if "num_experts" in config.values else "llada")]
-    else:
-        alike = [family for family in FAMILIES if kind in family.model_types]
+        return _checked(config, family_named(name))
+    alike = _of_class(config) if config.names else _of_type(config)
     if not alike:
         known = [name for family in FAMILIES for name in family.architectures]
-        if not config.names and kind is None:
+        if not config.names and config.values.get("model_type") is None:
             raise ModelError(f"{config.file} has neither 'architectures' nor 'model_type'")
-        raise UnknownName(f"architecture in {config.file}", config.family, dict.fromkeys(known))
+        raise UnknownName(f"architecture in {config.file}", config.declared, dict.fromkeys(known))
     chosen = next((f for f in alike if f.named and f.named in folder.lower()), alike[0])
     if chosen.causal_class and not masked:
         raise ModelError(
-            f"{config.file}: {config.family} is a causal model, and no file names a mask token; if "
-            f"it was trained to fill masks, give mask_id, or family={chosen.name!r}"
+            f"{config.file}: {config.declared} is a causal model, and no file names a mask token; "
+            f"if it was trained to fill masks, give mask_id, or family={chosen.name!r}"
         )
     return chosen
+
+
+def _checked(config: Config, family: Family) -> Family:
+    """The family; raises if the class or the type in the config belongs to others only."""
+    by_class = _of_class(config)
+    others = by_class or _of_type(config)
+    if others and family not in others:
+        key = "architectures" if by_class else "model_type"
+        declared = config.declared if by_class else config.values["model_type"]
+        names = " or ".join(repr(each.name) for each in others)
+        raise ModelError(
+            f"{config.file}: {key} says {declared}, which is family {names}, not {family.name!r}; "
+            f"leave the family out, or change {key} if it is wrong"
+        )
+    return family
+
+
+def _of_class(config: Config) -> list[Family]:
+    """The families with a class under `architectures`."""
+    return [family for family in FAMILIES if {*config.names} & {*family.architectures}]
+
+
+def _of_type(config: Config) -> list[Family]:
+    """The families with this `model_type`."""
+    kind = config.values.get("model_type")
+    if kind == "llada":  # of the two, only the MoE family has num_experts
+        return [family_named("llada-moe" if "num_experts" in config.values else "llada")]
+    return [family for family in FAMILIES if kind in family.model_types]
 
 
 def family_named(name: str) -> Family:
@@ -237,3 +262,8 @@ def in_blocks(family: Family) -> Family:
     """The family of the same class whose attention goes in blocks; itself if there is none."""
     same = [each for each in FAMILIES if each.architectures == family.architectures]
     return family if family.named else next((each for each in same if each.named), family)
+
+
+def is_guessed(family: Family, folder: str) -> bool:
+    """Whether full attention is only a guess: others of its class attend in blocks."""
+    return in_blocks(family) is not family and FULL_ATTENTION not in folder.lower()

@@ -53,3 +53,4 @@ class Family:
     named: str = ""  # this word in the folder's name tells it from others of the same class
     causal_class: bool = False  # ordinary causal models have this class too
     eos_of_tokenizer: bool = False  # the config's EOS is another token
+    foreign: tuple[str, ...] = ()  # tensors of ordinary models of this class, under other names

@@ -12,13 +12,12 @@ import torch
 
 from unmask import embedded
 from unmask.errors import ModelError, shown
-from unmask.models.architecture import Architecture
-from unmask.models.checkpoint import Checkpoint
 from unmask.models.describe import Description, describe
 from unmask.models.family import Family, Network
 from unmask.models.packed import pack_layers
 from unmask.models.pretrained import Pretrained
 from unmask.models.quantized import quantize_layers
+from unmask.models.stored import StoredModel
 from unmask.models.tokenizer import Tokenizer
 from unmask.models.words import DTYPES
 
@@ -116,9 +115,8 @@ def load_described(
     """
     folder, family, arch = description.folder, description.family, description.arch
     _check_together(quantize=quantize, pack=pack, compile=compile, device_map=device_map)
-    checkpoint, plan = Checkpoint(folder), list(family.tensors(arch))
-    stored = checkpoint.stored_dtype(plan[0][1].name)  # the embedding's; files may mix several
-    wanted = _dtype(default_dtype(folder) if dtype is None else dtype) or stored
+    stored = StoredModel.open(folder, family, arch)
+    wanted = _dtype(default_dtype(folder) if dtype is None else dtype) or stored.dtype
     with torch.device("meta"):
         module = family.network(arch)
         if quantize is not None:
@@ -126,7 +124,8 @@ def load_described(
         elif not compile and device_map is None:
             pack_layers(module, wanted, usable_device(device), pack)
     places = _places(module, usable_device(device), device_map)
-    checkpoint.fill(module, plan, wanted, places, _spare_head(family, arch))
+    stored.fill(module, wanted, places)
+    stored.warn_of_spare()
     module.eval()
     if device_map is not None:
         _dispatch(module, places)
@@ -158,14 +157,6 @@ def _check_together(**options: Any) -> None:
     given = [name for name, value in options.items() if value not in (None, False)]
     if len(given) > 1 and given != ["compile", "device_map"]:
         raise ModelError(f"{given[0]} and {given[1]} do not work together; give one of them")
-
-
-def _spare_head(family: Family, arch: Architecture) -> frozenset[str]:
-    """The stored name of a head that the embedding replaces: some savers write it anyway."""
-    if not arch.tied:
-        return frozenset()
-    whole = family.tensors(replace(arch, tied=False))
-    return frozenset(source.name for target, source in whole if target.name == "head.weight")
 
 
 def find_folder(

@@ -83,8 +83,8 @@ def quantize_layers(
         raise UnknownName("quantisation", kind, QUANTIZED)
     if arch.experts is not None:
         raise ModelError(
-            f"quantize={kind!r} does not support mixtures of experts (LLaDA-MoE, LLaDA2); leave it "
-            "out, or spread the layers with device_map"
+            f"quantize {kind!r} does not support mixtures of experts (LLaDA-MoE, LLaDA2); leave it "
+            "out, or in Python spread the layers over devices with load(..., device_map='auto')"
         )
     make = _linear_for(device)
     linears = [

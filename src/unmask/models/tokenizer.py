@@ -182,6 +182,10 @@ class Tokenizer:
             raise RequestError(f"template_args: {taken[0]!r} is the tokenizer's own; leave it out")
         return self._compiled.render({**self.roles, **given, **words})
 
+    def has_template(self) -> bool:
+        """Whether the model has a chat template; raises ModelError if it is broken."""
+        return self.template is not None and self._compiled is not None
+
     def unread_args(self, template_args: Mapping[str, Any]) -> list[str]:
         """The names of arguments that the chat template does not use."""
         if not template_args:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from unmask.errors import ModelError, shown
 from unmask.models.architecture import Architecture, LocalAttention
 from unmask.models.config import Config
 from unmask.models.family import Target, Tensors, TensorSource
-from unmask.models.readers.common import check_heads
+from unmask.models.readers.common import check_even, check_heads
 
 KINDS = FULL, LOCAL = "full_attention", "sliding_attention"  # of ModernBERT's layers
 
@@ -15,7 +16,10 @@ def read_modernbert(c: Config) -> Architecture:
     c.refuse(attention_bias=False, mlp_bias=False, norm_bias=False, classifier_bias=False)
     c.refuse(decoder_bias=True)
     hidden, heads = c.whole("hidden_size"), c.whole("num_attention_heads")
-    check_heads(c, hidden, heads, heads, ("hidden_size", "num_attention_heads", ""))
+    keys = ("hidden_size", "num_attention_heads", "")
+    check_heads(c, hidden, heads, heads, keys)
+    check_even(c, hidden // heads, keys)
+    theta, local_theta = _thetas(c)
     return Architecture(
         vocab_size=c.whole("vocab_size"),
         hidden=hidden,
@@ -25,23 +29,47 @@ def read_modernbert(c: Config) -> Architecture:
         head_dim=hidden // heads,
         mlp=c.whole("intermediate_size"),
         norm_eps=c.number("norm_eps", 1e-5),
-        rope_theta=_theta(c, FULL, c.number("global_rope_theta", 160000.0)),
+        rope_theta=theta,
         rotary_dim=hidden // heads,
         tied=True,
         local=LocalAttention(
             reach=c.whole("local_attention", 128) // 2,
             layers=_local_layers(c),
-            rope_theta=_theta(c, LOCAL, c.number("local_rope_theta", 10000.0)),
+            rope_theta=local_theta,
         ),
     )
 
 
+def _thetas(c: Config) -> tuple[float, float]:
+    """The rotary bases of the global and of the local layers.
+
+    transformers 5 writes them under the kind of the layers. A `local_rope_theta` of null is the
+    global base, as in transformers 4; without the key it is 10000.
+    """
+    for key in c.entry("rope_parameters"):
+        if key not in KINDS:
+            raise ModelError(
+                f"{c.file}: rope_parameters must hold objects under {FULL!r} and {LOCAL!r}, got "
+                f"the key {shown(key, 100)}; write it inside them"
+            )
+    theta = _theta(c, FULL, c.number("global_rope_theta", 160000.0))
+    shared = "local_rope_theta" in c.values and c.values["local_rope_theta"] is None
+    local_theta = _theta(c, LOCAL, theta if shared else c.number("local_rope_theta", 10000.0))
+    scaled = c.theta_of(c.entry("rope_scaling"), "rope_scaling")
+    if scaled is not None and (theta, local_theta) != (scaled, scaled):
+        raise ModelError(
+            f"{c.file}: rope_scaling gives the rotary base {scaled:g}, and the layers have "
+            f"{theta:g} and {local_theta:g}; keep those that the model was trained with"
+        )
+    return theta, local_theta
+
+
 def _theta(c: Config, kind: str, default: float) -> float:
-    """The rotary base of a kind of layers, which transformers 5 writes under its name."""
-    parameters = c.rope_parameters.get(kind, {})
-    if not isinstance(parameters, dict):
-        raise c.wrong(f"rope_parameters of {kind}", parameters, "an object")
-    return c.theta_of(parameters) or default
+    """The rotary base under a kind of layers."""
+    options = c.entry("rope_parameters").get(kind) or {}
+    if not isinstance(options, dict):
+        raise c.wrong(f"rope_parameters of {kind}", options, "an object")
+    return c.theta_of(options, f"rope_parameters of {kind}") or default
 
 
 def _local_layers(c: Config) -> frozenset[int]:

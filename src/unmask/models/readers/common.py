@@ -17,6 +17,15 @@ def check_heads(
         raise c.wrong(keys[2], kv_heads, f"a divisor of {keys[1]} = {heads}")
 
 
+def check_even(c: Config, head_dim: int, keys: tuple[str, str, str]) -> None:
+    """Raise unless the features of a head make pairs, which rotate together."""
+    if head_dim % 2 and c.get("head_dim"):
+        raise c.wrong("head_dim", head_dim, "even")
+    if head_dim % 2:
+        allowed = f"an even multiple of {keys[1]} = {c.whole(keys[1])}, so that head_dim is even"
+        raise c.wrong(keys[0], c.whole(keys[0]), allowed)
+
+
 def outer_tensors(arch: Architecture, embed: str, norm: str, head: str) -> Tensors:
     """The embedding first, the last norm, and the head unless it is the embedding."""
     yield Target("embed.weight"), TensorSource(f"{embed}.weight")

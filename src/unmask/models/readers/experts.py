@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from unmask.models.architecture import Architecture, Experts
 from unmask.models.config import LAYERS, Config
+from unmask.models.denoiser import MOST_BLOCK
 from unmask.models.family import Target, Tensors, TensorSource
 from unmask.models.readers.common import norm_and_mlp_tensors, outer_tensors
 from unmask.models.readers.qwen import read_qwen
@@ -85,7 +86,7 @@ def read_llada2(c: Config) -> Architecture:
         qk_norm=c.flag("use_qk_norm", True),
         experts=experts,
         dense_layers=frozenset(range(c.layers("first_k_dense_replace", 0, least=0))),
-        block=c.whole("block_length", 32),
+        block=c.whole("block_length", 32, most=MOST_BLOCK),
     )
 
 

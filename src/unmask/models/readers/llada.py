@@ -5,7 +5,7 @@ from __future__ import annotations
 from unmask.models.architecture import Architecture
 from unmask.models.config import Config
 from unmask.models.family import Target, Tensors, TensorSource
-from unmask.models.readers.common import check_heads, outer_tensors
+from unmask.models.readers.common import check_even, check_heads, outer_tensors
 
 
 def read_llada(c: Config) -> Architecture:
@@ -14,7 +14,9 @@ def read_llada(c: Config) -> Architecture:
     c.refuse(include_bias=False, bias_for_layer_norm=False, block_group_size=1)
     hidden, heads = c.whole("d_model"), c.whole("n_heads")
     kv_heads = c.whole("n_kv_heads", 1 if c.flag("multi_query_attention", False) else heads)
-    check_heads(c, hidden, heads, kv_heads, ("d_model", "n_heads", "n_kv_heads"))
+    keys = ("d_model", "n_heads", "n_kv_heads")
+    check_heads(c, hidden, heads, kv_heads, keys)
+    check_even(c, hidden // heads, keys)
     return Architecture(
         vocab_size=c.whole("embedding_size" if c.get("embedding_size") else "vocab_size"),
         hidden=hidden,

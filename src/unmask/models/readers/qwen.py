@@ -7,8 +7,14 @@ from typing import Any
 
 from unmask.models.architecture import Architecture
 from unmask.models.config import Config
+from unmask.models.denoiser import MOST_BLOCK
 from unmask.models.family import Target, Tensors, TensorSource
-from unmask.models.readers.common import check_heads, norm_and_mlp_tensors, outer_tensors
+from unmask.models.readers.common import (
+    check_even,
+    check_heads,
+    norm_and_mlp_tensors,
+    outer_tensors,
+)
 
 
 def read_qwen(c: Config, **more: Any) -> Architecture:
@@ -17,10 +23,11 @@ def read_qwen(c: Config, **more: Any) -> Architecture:
     hidden, heads = c.whole("hidden_size"), c.whole("num_attention_heads")
     kv_heads = c.whole("num_key_value_heads", heads)
     width = heads if c.get("head_dim") else hidden  # head_dim * heads may differ from hidden
-    check_heads(
-        c, width, heads, kv_heads, ("hidden_size", "num_attention_heads", "num_key_value_heads")
-    )
+    keys = ("hidden_size", "num_attention_heads", "num_key_value_heads")
+    check_heads(c, width, heads, kv_heads, keys)
     head_dim = c.whole("head_dim", hidden // heads)
+    rotary_dim = c.rotary_dim(head_dim)
+    check_even(c, rotary_dim, keys)
     if "mlp" not in more:
         dense = more.get("experts") is None or more.get("dense_layers")
         more["mlp"] = c.whole("intermediate_size") if dense else 0
@@ -33,7 +40,7 @@ def read_qwen(c: Config, **more: Any) -> Architecture:
         "head_dim": head_dim,
         "norm_eps": c.number("rms_norm_eps", 1e-6),
         "rope_theta": c.rope_theta(),
-        "rotary_dim": c.rotary_dim(head_dim),
+        "rotary_dim": rotary_dim,
         "tied": c.flag("tie_word_embeddings", False),
     }
     return Architecture(**{**fields, **more})
@@ -60,7 +67,7 @@ def read_dream(c: Config) -> Architecture:
 
 
 def read_sdar(c: Config) -> Architecture:
-    return replace(read_a2d_qwen3(c), block=c.whole("block_size", 4))
+    return replace(read_a2d_qwen3(c), block=c.whole("block_size", 4, most=MOST_BLOCK))
 
 
 def read_a2d_qwen3(c: Config) -> Architecture:
@@ -84,4 +91,4 @@ def read_a2d_qwen2_blocks(c: Config, block: int) -> Architecture:
 
 
 def read_fast_dllm(c: Config) -> Architecture:
-    return replace(read_a2d_qwen2(c), shift=True, block=c.whole("bd_size", 32))
+    return replace(read_a2d_qwen2(c), shift=True, block=c.whole("bd_size", 32, most=MOST_BLOCK))
