@@ -21,6 +21,7 @@ from bench import (
     history,
     models,
     originals,
+    packed,
     products,
     profile,
     startup,
@@ -298,6 +299,14 @@ def test_products_are_measured_for_every_dtype_of_a_weight():
     rows = products.run(size=products.Size(((384, 350),), (5,), layers=1, rounds=1))
     assert [row["dtype"] for row in rows] == ["float32", "bfloat16", "int8"]
     assert len(table(products.BENCH.columns, rows)) == 4
+
+
+def test_packed_products_are_measured_for_every_dtype_that_can_be_packed():
+    rows = packed.run(size=packed.Size(((64, 50),), (5,), layers=1, rounds=1))
+    assert rows[0]["dtype"] == "float32"
+    assert rows[0]["kernel"] > 0
+    assert all(row["int8"] > 0 and row["int4"] > 0 for row in rows[1:])
+    assert len(table(packed.BENCH.columns, rows)) == 1 + len(rows)
 
 
 def test_every_bench_can_be_imported():
