@@ -87,16 +87,17 @@ def test_a_kernel_that_fails_is_a_fault(monkeypatch, fresh):
 @pytest.fixture
 def unchecked():
     """As if no kernel had been compared with torch yet; and once more afterwards."""
-    for module in (product, layer):
-        module.trouble.cache_clear()
+    checks = (product.order, layer.trouble)
+    for check in checks:
+        check.cache_clear()
     yield
-    for module in (product, layer):
-        module.trouble.cache_clear()
+    for check in checks:
+        check.cache_clear()
 
 
 @pytest.mark.usefixtures("unchecked")
 def test_a_product_without_the_bits_of_torch_is_left_to_torch_and_told(monkeypatch):
-    monkeypatch.setattr(product, "multiply", lambda x, weight, bias=None: x.sum() * weight)
+    monkeypatch.setattr(product, "multiply", lambda x, weight, bias=None, by=None: x.sum() * weight)
     finding = by_name(kernel_checks.kernels_on(CPU))["products"]
     assert finding.says.startswith(
         "torch multiplies large weights; native is not used: it does not have the bits"

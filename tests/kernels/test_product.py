@@ -8,10 +8,11 @@ from torch.nn import functional as F  # noqa: N812  (the field's name for it)
 
 from unmask.kernels import product
 from unmask.kernels.common import Unavailable
-from unmask.kernels.product import agrees, multiply, serves, trouble
+from unmask.kernels.product import ORDERS, agrees, multiply, order, serves
 
 usable = pytest.mark.skipif(not agrees(), reason="no kernel with torch's bits here")
-SHAPES = ((4, 384, 350), (17, 500, 300), (33, 1000, 131), (130, 1024, 192), (300, 577, 257))
+# Rows, inputs, outputs; on Intel's AVX-512 from 16 rows and 192 outputs on.
+SHAPES = ((16, 384, 350), (17, 501, 300), (33, 1000, 231), (130, 1024, 192), (300, 577, 257))
 
 
 def drawn(*shape, seed=0):
@@ -32,6 +33,38 @@ def test_a_narrow_weight_has_the_bits_of_the_same_numbers_in_float32():
     for dtype in (torch.bfloat16, torch.float16, torch.int8):
         weight = wide.clamp(-127, 127).to(dtype)
         assert torch.equal(multiply(x, weight), F.linear(x, weight.float())), dtype
+
+
+def added_one_by_one(x, weight, chains):
+    """x W^T in float32: chains of fused multiply-adds, which are then added in order."""
+    total, first = torch.zeros(len(x), len(weight)), 0
+    for count in chains:
+        chain = torch.zeros_like(total)
+        for k in range(first, first + count):
+            chain = (x[:, k, None].double() * weight[:, k].double() + chain.double()).float()
+        total, first = total + chain, first + count
+    return total
+
+
+@pytest.mark.parametrize("by", ORDERS)
+def test_a_sum_is_made_of_chains_as_the_order_says(by):
+    chains = {1: ((192, 192, 117), (192,) * 4 + (133,)), 2: ((251, 250), (384, 384, 133))}
+    for lengths in chains[by.level]:
+        x, weight = drawn(19, sum(lengths)), drawn(101, sum(lengths), seed=1)
+        try:
+            made = multiply(x, weight, by=by)
+        except Unavailable as error:
+            pytest.skip(str(error))
+        assert torch.equal(made, added_one_by_one(x, weight, lengths)), lengths
+        assert torch.equal(made[:5], multiply(x[:5], weight, by=by)), lengths
+
+
+@usable
+def test_many_rows_in_float32_are_left_to_torch_where_it_is_faster():
+    weight, most = drawn(512, 512), order().most
+    assert serves(weight, most)
+    assert not serves(weight, most + 1)
+    assert serves(weight.bfloat16(), most + 1)
 
 
 @usable
@@ -74,15 +107,15 @@ def test_small_and_unknown_weights_are_left_to_torch():
 @pytest.fixture
 def unchecked():
     """As if the kernel had not been compared with torch yet; and once more afterwards."""
-    trouble.cache_clear()
+    order.cache_clear()
     yield
-    trouble.cache_clear()
+    order.cache_clear()
 
 
 @pytest.mark.usefixtures("unchecked")
 def test_a_kernel_with_other_bits_does_not_serve(monkeypatch):
     right = F.linear
-    monkeypatch.setattr(product, "multiply", lambda *given: right(*given) * (1 + 2**-23))
+    monkeypatch.setattr(product, "multiply", lambda *given, by: right(*given) * (1 + 2**-23))
     assert not serves(drawn(512, 512))
 
 

@@ -13,7 +13,7 @@ from unmask.kernels.common import ReduceInput, Stats, Unavailable, readable
 from unmask.rules.view import BOTH_KL
 
 LIBRARY = Path(__file__).with_name("_reduce.so")
-VERSION = 5  # of the calls below; `unmask_reduce_version` returns it
+VERSION = 6  # of the calls below; `unmask_reduce_version` returns it
 LEVELS = ("plain", "avx2", "avx512")  # instruction sets, by the library's numbers
 TYPES = {torch.float32: 0, torch.bfloat16: 1, torch.float16: 2}
 
@@ -115,7 +115,7 @@ def library() -> ctypes.CDLL:
     ]
     loaded.unmask_multiply.restype = number
     loaded.unmask_multiply.argtypes = [
-        *(number, pointer, pointer, pointer, pointer, size, size, size, pointer, number)
+        *(number, number, pointer, pointer, pointer, pointer, size, size, size, pointer, number)
     ]
     loaded.unmask_multiply_codes.restype = number
     loaded.unmask_multiply_codes.argtypes = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -11,29 +12,50 @@ from torch.nn.functional import linear
 from unmask.kernels.common import Unavailable
 from unmask.kernels.native import TYPES, library
 
-PANEL = 16  # rows of x that the kernel takes at once
-FEWEST = 4  # rows that torch multiplies by the routine with this order of sums
+PANEL = 16  # rows of x that lie side by side
 SMALLEST = 1 << 17  # weights; with fewer, a call takes longer than the product
 SHORTEST = 384  # inputs; MKL adds fewer in one chain
 SHARE = 1 << 23  # multiplications per thread: fewer take less time than starting a thread
 WEIGHTS = {**TYPES, torch.int8: 3}
+NEEDED = {1: "AVX2", 2: "AVX-512"}  # by the level of the kernel
 
 
-def serves(weight: Tensor) -> bool:
-    """Whether the kernel multiplies with this weight, with torch's bits from `FEWEST` rows on."""
+class Order(NamedTuple):
+    """The order in which MKL adds with an instruction set, and the kernel that does the same."""
+
+    level: int  # of the kernel, as in `native.LEVELS`
+    fewest: int  # rows that MKL adds so; the kernel adds fewer in the same way
+    narrowest: int  # number of outputs from which on MKL adds so
+    most: int  # rows up to which the kernel is at least as fast as torch in float32
+
+
+ORDERS = (Order(2, 16, 192, 256), Order(1, 4, PANEL, 1 << 30))
+
+
+def serves(weight: Tensor, rows: int = 1) -> bool:
+    """Whether the kernel multiplies so many rows with this weight, with the bits that torch has for
+    many rows.
+    """
+    if weight.numel() < SMALLEST or weight.device.type != "cpu" or weight.dtype not in WEIGHTS:
+        return False
+    chosen = order()
     return (
-        weight.numel() >= SMALLEST
-        and weight.device.type == "cpu"
-        and weight.dtype in WEIGHTS
-        and len(weight) >= PANEL
+        chosen is not None
+        and len(weight) >= chosen.narrowest
         and weight.shape[-1] >= SHORTEST
+        and (rows <= chosen.most or weight.dtype != torch.float32)
         and weight.is_contiguous()
-        and agrees()
     )
 
 
-def multiply(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """x W^T + b with a weight of any dtype in `WEIGHTS`, the rest in float32: [M, K] -> [M, N]."""
+def multiply(
+    x: Tensor, weight: Tensor, bias: Tensor | None = None, by: Order | None = None
+) -> Tensor:
+    """x W^T + b with a weight of any dtype in `WEIGHTS`, the rest in float32: [M, K] -> [M, N].
+
+    `by` is the order of the sums (default: torch's here).
+    """
+    by = by or order() or ORDERS[-1]
     (rows, inputs), outputs = x.shape, len(weight)
     if x.dtype != torch.float32 or weight.shape[1:] != x.shape[1:]:
         raise ValueError(f"x must be float32 [M, {weight.shape[1]}], got {x.dtype} {[*x.shape]}")
@@ -43,31 +65,40 @@ def multiply(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     bias = None if bias is None else bias.contiguous()
     panels = x.new_empty(-(-rows // PANEL) * PANEL, inputs)
     served = library().unmask_multiply(
-        WEIGHTS[weight.dtype], x.data_ptr(), panels.data_ptr(), weight.data_ptr(),
+        by.level, WEIGHTS[weight.dtype], x.data_ptr(), panels.data_ptr(), weight.data_ptr(),
         None if bias is None else bias.data_ptr(), rows, outputs, inputs, out.data_ptr(),
         min(torch.get_num_threads(), 1 + rows * weight.numel() // SHARE),
     )  # fmt: skip
     if not served:
-        raise Unavailable("it is for x86 processors with AVX2")
+        raise Unavailable(f"it is for x86 processors with {NEEDED[by.level]}")
     return out
 
 
 def agrees() -> bool:
     """Whether the kernel is there and has the bits of torch's products in float32."""
-    return trouble() is None
+    return order() is not None
+
+
+def trouble() -> str | None:
+    """Why the kernel is not used here; None if it is."""
+    return None if agrees() else _trouble_with(ORDERS[-1])
 
 
 @cache
-def trouble() -> str | None:
-    """Why the kernel is not used here; None if it is."""
+def order() -> Order | None:
+    """The order that has torch's bits here; None if there is none, or no kernel."""
+    return next((each for each in ORDERS if _trouble_with(each) is None), None)
+
+
+def _trouble_with(by: Order) -> str | None:
     generator = torch.Generator().manual_seed(0)
-    for rows, inputs, outputs in ((FEWEST, SHORTEST, 512), (33, 1000, 131), (70, 512, 257)):
+    for rows, inputs, outputs in ((by.fewest, SHORTEST, 512), (33, 1000, 231), (70, 512, 257)):
         x = torch.randn(rows, inputs, generator=generator)
         weight = torch.randn(outputs, inputs, generator=generator)
         bias = torch.randn(outputs, generator=generator)
         try:
-            same = torch.equal(multiply(x, weight), torch.mm(x, weight.t()))
-            if not same or not torch.equal(multiply(x, weight, bias), linear(x, weight, bias)):
+            same = torch.equal(multiply(x, weight, by=by), torch.mm(x, weight.t()))
+            if not same or not torch.equal(multiply(x, weight, bias, by), linear(x, weight, bias)):
                 return "it does not have the bits of torch's product"
         except Unavailable as error:
             return str(error)

@@ -126,10 +126,14 @@ namespace avx2 {
 #pragma GCC pop_options
 #pragma GCC push_options
 #pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,fma,prefer-vector-width=512")
+#pragma GCC diagnostic push  // GCC 12 takes the undefined lanes of its own intrinsics for a mistake
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#pragma GCC diagnostic ignored "-Wuninitialized"
 #endif
 namespace avx512 {
 #define LANES 16
 #include "rows.h"
+#include "product.h"
 #undef LANES
 }  // namespace avx512
 #if defined(__clang__)
@@ -139,9 +143,6 @@ namespace avx512 {
 #pragma GCC pop_options
 #pragma GCC push_options
 #pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,prefer-vector-width=512")
-#pragma GCC diagnostic push  // GCC 12 takes the undefined lanes of its own intrinsics for a mistake
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#pragma GCC diagnostic ignored "-Wuninitialized"
 #endif
 namespace brain {
 #include "codes.h"
@@ -207,7 +208,7 @@ void run(const AnyJob &job, void (*kernel)(const AnyJob &, int64_t), int threads
 extern "C" {
 
 // Increased with the signatures below, so that an older build is refused.
-int unmask_reduce_version() { return 5; }
+int unmask_reduce_version() { return 6; }
 
 int unmask_reduce_level() { return best_level(); }
 
@@ -232,16 +233,19 @@ void unmask_sum_classes(int dtype, const void *logits, int64_t stride, int64_t r
       (int)std::min<int64_t>(threads, rows));
 }
 
-// x W^T + b: float32 [count, inputs], with room for 16 * inputs * ceil(count / 16) floats in `panels`.
-// Returns 0 if the processor has no AVX2; then nothing is written.
-int unmask_multiply(int dtype, const float *x, float *panels, const void *weight, const float *bias,
-                    int64_t count, int64_t outputs, int64_t inputs, float *out, int threads) {
+// x W^T + b: float32 [count, inputs], with room for the rows in whole panels of 16 (level 2: 32) in
+// `panels`. Returns 0 if the processor does not have the level, 1 or 2; then nothing is written.
+int unmask_multiply(int level, int dtype, const float *x, float *panels, const void *weight,
+                    const float *bias, int64_t count, int64_t outputs, int64_t inputs, float *out,
+                    int threads) {
 #if defined(__x86_64__)
-  if (best_level() >= 1) {
-    avx2::pack_panels(x, count, inputs, panels);
-    const int64_t blocks = (outputs + avx2::OUTPUTS - 1) / avx2::OUTPUTS;
+  if (level >= 1 && level <= best_level()) {
+    const bool wide = level == 2;
+    (wide ? avx512::pack_panels : avx2::pack_panels)(x, count, inputs, panels);
+    const int64_t block = wide ? avx512::OUTPUTS : avx2::OUTPUTS;
+    const int64_t blocks = (outputs + block - 1) / block;
     const ProductJob job{dtype, panels, weight, bias, count, outputs, inputs, out, blocks};
-    run(job, avx2::multiply, (int)std::min<int64_t>(threads, blocks));
+    run(job, wide ? avx512::multiply : avx2::multiply, (int)std::min<int64_t>(threads, blocks));
     return 1;
   }
 #endif

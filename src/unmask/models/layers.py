@@ -12,7 +12,7 @@ from torch.nn import functional as F  # noqa: N812  (the field's name for it)
 
 from unmask.kernels.layer import normalise, rotate
 from unmask.models.architecture import Architecture, Experts
-from unmask.models.products import LEAST_ROWS_FLOAT32, linear, several_rows
+from unmask.models.products import linear, several_rows
 
 
 def may_overwrite(result: Tensor) -> bool:
@@ -169,7 +169,7 @@ class MixtureOfExperts(nn.Module):
     def route(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """The experts of each token and their weights, in float32: [N, D] -> [N, k] x 2."""
         e = self.experts
-        several = several_rows(x.float(), LEAST_ROWS_FLOAT32)  # a token's route is its own
+        several = several_rows(x.float())  # a token's route is its own
         logits = F.linear(several, self.router.float())[: len(x)]  # [N, E]
         score = logits.softmax(-1) if e.scoring == "softmax" else logits.sigmoid()
         choice = score + self.bias if e.bias else score

@@ -9,11 +9,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812  (the field's name for it)
 
-from unmask.kernels.product import FEWEST, SMALLEST, multiply, serves
+from unmask.kernels.product import SMALLEST, multiply, serves
 
 STRIP = 1 << 19  # weights that are widened at once on the CPU: 2 MB, which a cache holds
 LEAST_ROWS = 4  # fewer rows would be multiplied by another routine, which rounds differently
-LEAST_ROWS_FLOAT32 = 16  # the same for torch's products in float32 with a small weight
+LEAST_ROWS_FLOAT32 = 16  # the same in float32
 
 # The instructions that multiply a dtype; x86 processors without them convert number by number.
 INSTRUCTIONS = {
@@ -37,7 +37,7 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     if x.device.type != "cpu" or x.dtype != weight.dtype or _is_recorded(x, weight):
         return F.linear(x, weight, bias)
     rows = x.shape[:-1].numel()
-    if x.dtype == torch.float32 and rows >= FEWEST and serves(weight):
+    if x.dtype == torch.float32 and serves(weight, rows):
         out = multiply(x.reshape(rows, -1), weight, bias)
     elif x.dtype in INSTRUCTIONS and not multiplies(x.dtype):
         out = widened_product(x.reshape(rows, -1).float(), weight, partial(_widened, weight))
@@ -67,16 +67,17 @@ def in_strips(flat: Tensor, outputs: int, widen: Widen) -> Tensor:
 
     A row's result does not depend on the other rows.
     """
-    (rows, inputs), flat = flat.shape, several_rows(flat, LEAST_ROWS_FLOAT32)
+    (rows, inputs), flat = flat.shape, several_rows(flat)
     out = flat.new_empty(len(flat), outputs)
     for strip in strips(outputs, inputs) if flat.device.type == "cpu" else [slice(None)]:
         torch.mm(flat, widen(strip, flat.dtype).t(), out=out[:, strip])
     return out[:rows]
 
 
-def several_rows(flat: Tensor, least: int = LEAST_ROWS) -> Tensor:
+def several_rows(flat: Tensor) -> Tensor:
     """Rows [M, K], with zeros below if they are few: so each is rounded as among many."""
     rows, inputs = flat.shape
+    least = LEAST_ROWS_FLOAT32 if flat.dtype == torch.float32 else LEAST_ROWS
     if rows >= least:
         return flat
     return torch.cat([flat, flat.new_zeros(least - rows, inputs)])
