@@ -27,6 +27,7 @@ from unmask.models.describe import Description, describe
 from unmask.models.fingerprint import fingerprint, sha_of
 from unmask.models.languages import Languages
 from unmask.models.load import default_dtype, find_folder, load_described, usable_device
+from unmask.models.load_options import LoadOptions
 from unmask.models.recommended import Recommendation
 from unmask.models.source import ModelSource
 from unmask.models.tokenizer import Message
@@ -328,14 +329,9 @@ class Session:
     def _base(self) -> Any:
         if self.checkpoint is None:
             return self._in_memory
-        options = self.options
-        return load_described(
-            self.checkpoint,
-            device=self.device,
-            dtype=options.dtype,
-            quantize=options.quantize,
-            pack=options.pack,
-        ).model
+        ours = self.options
+        options = LoadOptions(self.device, ours.dtype, ours.quantize, ours.pack)
+        return load_described(self.checkpoint, options).model
 
     def load_on(self, device: str | torch.device) -> None:
         """Load the model there when it is next needed; free it if it is elsewhere now."""
