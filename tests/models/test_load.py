@@ -24,6 +24,7 @@ from tests.models.makers import change_json, make, write_json, write_tokenizer
 from unmask import Loaded, ModelError, UnmaskError, decode, load
 from unmask.models.describe import describe
 from unmask.models.load import load_described
+from unmask.models.load_options import LoadOptions
 
 # Special tokens
 
@@ -188,6 +189,25 @@ def test_a_switch_is_true_or_false(folder, name, value):
     assert one_line(caught) == f"{name} must be True or False, got {value!r}"
 
 
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ({"pack": True, "quantize": "int8"}, "quantize and pack"),
+        ({"compile": True, "quantize": "int8"}, "quantize and compile"),
+        ({"device_map": "auto", "pack": True}, "pack and device_map"),
+    ],
+)
+def test_options_that_exclude_each_other_are_refused_before_the_folder_is_sought(given, named):
+    with pytest.raises(ModelError) as caught:
+        load("no such folder", **given)
+    assert one_line(caught) == f"{named} do not work together; give one of them"
+
+
+def test_a_layout_that_is_turned_off_excludes_nothing():
+    LoadOptions(quantize="int8", pack=False, compile=False)
+    LoadOptions(pack=False, compile=True, device_map="auto")
+
+
 @pytest.mark.parametrize("name", ["mask_id", "block"])
 @pytest.mark.parametrize("value", [True, False, 1.0, "4"])
 def test_an_id_and_a_width_are_whole_numbers(tmp_path, name, value):
@@ -267,7 +287,8 @@ def test_a_head_beside_a_tied_embedding_is_not_read(tmp_path):
     file = folder / "model.safetensors"
     tensors = load_file(file)
     save_file({**tensors, "lm_head.weight": torch.zeros(3, 3)}, file)
-    assert load(folder).model.arch.tied
+    with pytest.warns(UserWarning, match="'lm_head.weight' differs from it; the embedding is used"):
+        assert load(folder).model.arch.tied
 
 
 def test_a_described_folder_is_not_read_again(tmp_path, monkeypatch):
@@ -276,7 +297,7 @@ def test_a_described_folder_is_not_read_again(tmp_path, monkeypatch):
         "unmask.models.packed.free_memory", lambda device: 0
     )  # it reads a file, too
     monkeypatch.setattr(Path, "read_text", None)  # neither config.json nor the tokenizer's files
-    model, tokenizer = load_described(description, dtype="bfloat16")
+    model, tokenizer = load_described(description, LoadOptions(dtype="bfloat16"))
     assert (model.spec, model.dtype) == (description.spec, torch.bfloat16)
     assert tokenizer is description.tokenizer
 

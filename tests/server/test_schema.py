@@ -106,7 +106,7 @@ def test_the_document_names_our_fields_and_both_kinds_of_answers(embedded):
 
 
 def test_a_request_may_set_every_decoding_option_that_needs_no_other_model():
-    only_the_server = {"cache", "guidance", "dtype", "mask_id", "family", "quantize"}
+    only_the_server = {"cache", "guidance", "dtype", "mask_id", "family", "quantize", "pack"}
     by_other_names = {"language", "template_args"}  # response_format, chat_template_kwargs ...
     assert set(REQUEST_OPTIONS) == set(OPTIONS) - only_the_server - by_other_names
     for name in REQUEST_OPTIONS:

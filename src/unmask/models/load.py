@@ -14,6 +14,7 @@ from unmask import embedded
 from unmask.errors import ModelError, shown
 from unmask.models.describe import Description, describe
 from unmask.models.family import Family, Network
+from unmask.models.load_options import LoadOptions
 from unmask.models.packed import pack_layers
 from unmask.models.pretrained import Pretrained
 from unmask.models.quantized import quantize_layers
@@ -84,63 +85,48 @@ def load(
         revision: the revision of the hub repository.
         token: the access token for a gated hub repository.
     """
-    _check_switches(pack=pack, exact=exact, compile=compile)
-    mask_id, block = _whole("mask_id", mask_id), _whole("block", block)
-    description = describe(find_folder(source, revision, token), mask_id, block, family)
-    loaded = load_described(
-        description,
+    options = LoadOptions(
         device=device,
         dtype=dtype,
         quantize=quantize,
         pack=pack,
+        exact=exact,
         compile=compile,
         device_map=device_map,
     )
-    return loaded if exact is None else replace(loaded, model=replace(loaded.model, exact=exact))
+    mask_id, block = _whole("mask_id", mask_id), _whole("block", block)
+    description = describe(find_folder(source, revision, token), mask_id, block, family)
+    return load_described(description, options)
 
 
-def load_described(
-    description: Description,
-    *,
-    device: str | torch.device | None = None,
-    dtype: str | torch.dtype | None = None,
-    quantize: str | None = None,
-    pack: bool | None = None,
-    compile: bool = False,
-    device_map: str | dict[str, Any] | None = None,
-) -> Loaded:
+def load_described(description: Description, options: LoadOptions) -> Loaded:
     """Load the weights of a folder whose config and tokenizer are already read.
 
-    The model gets the spec of `description`, its block width included. For the options see `load`.
+    The model gets the spec of `description`, its block width included.
     """
     folder, family, arch = description.folder, description.family, description.arch
-    _check_together(quantize=quantize, pack=pack, compile=compile, device_map=device_map)
     stored = StoredModel.open(folder, family, arch)
-    wanted = _dtype(default_dtype(folder) if dtype is None else dtype) or stored.dtype
+    dtype = default_dtype(folder) if options.dtype is None else options.dtype
+    wanted, device = _dtype(dtype) or stored.dtype, usable_device(options.device)
     with torch.device("meta"):
         module = family.network(arch)
-        if quantize is not None:
-            quantize_layers(module, arch, quantize, usable_device(device))
-        elif not compile and device_map is None:
-            pack_layers(module, wanted, usable_device(device), pack)
-    places = _places(module, usable_device(device), device_map)
+        if options.quantize is not None:
+            quantize_layers(module, arch, options.quantize, device)
+        elif not options.compile and options.device_map is None:
+            pack_layers(module, wanted, device, options.pack)
+    places = _places(module, device, options.device_map)
     stored.fill(module, wanted, places)
     stored.warn_of_spare()
     module.eval()
-    if device_map is not None:
+    if options.device_map is not None:
         _dispatch(module, places)
-    if compile:
+    if options.compile:
         module.forward = torch.compile(module.forward)  # type: ignore[method-assign]
     model = Pretrained(module, description.spec)
-    exact = model.device.type == "cpu" and model.dtype in (torch.bfloat16, torch.float16)
+    exact = options.exact
+    if exact is None:
+        exact = model.device.type == "cpu" and model.dtype in (torch.bfloat16, torch.float16)
     return Loaded(replace(model, exact=exact), description.tokenizer, description)
-
-
-def _check_switches(**switches: Any) -> None:
-    """Raise unless each is True, False or None; a text such as "no" would count as True."""
-    for name, value in switches.items():
-        if not isinstance(value, bool | None):
-            raise ModelError(f"{name} must be True or False, got {shown(value)}")
 
 
 def _whole(name: str, value: Any) -> int | None:
@@ -150,13 +136,6 @@ def _whole(name: str, value: Any) -> int | None:
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise ModelError(f"{name} must be a whole number, got {shown(value)}")
     return int(value)
-
-
-def _check_together(**options: Any) -> None:
-    """Raise if two options are given that do not work together."""
-    given = [name for name, value in options.items() if value not in (None, False)]
-    if len(given) > 1 and given != ["compile", "device_map"]:
-        raise ModelError(f"{given[0]} and {given[1]} do not work together; give one of them")
 
 
 def find_folder(

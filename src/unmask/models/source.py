@@ -8,6 +8,7 @@ from unmask.models.caches import Cached
 from unmask.models.denoiser import Denoiser
 from unmask.models.describe import Description, describe
 from unmask.models.load import find_folder, load_described
+from unmask.models.load_options import LoadOptions
 from unmask.models.wrappers.guided import Guided
 
 
@@ -36,13 +37,8 @@ class ModelSource:
         Give `description` if the folder is already read; it replaces `path`, `mask_id`, `block`
         and `family`.
         """
-        loaded = load_described(
-            description or self.describe(),
-            device=self.device,
-            dtype=self.dtype,
-            quantize=self.quantize,
-            pack=self.pack,
-        )
+        options = LoadOptions(self.device, self.dtype, self.quantize, self.pack)
+        loaded = load_described(description or self.describe(), options)
         model: Denoiser = loaded.model
         if self.cache != "none":
             model = Cached(loaded.model, self.cache)

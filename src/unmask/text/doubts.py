@@ -14,14 +14,6 @@ from unmask.rules.schedules import Origin, Timesteps
 from unmask.text.prompts import RenderedPrompt
 
 
-def too_long(request: Request, context: int | None, spec: ModelSpec) -> str:
-    """Says that a canvas is longer than the model's context; empty if it is not."""
-    size = request.positions
-    if context is None or size <= context:
-        return ""
-    return f"{size} positions are more than the {context} that {spec.name} was made for"
-
-
 def doubts(
     prompt: RenderedPrompt, request: Request, tokenizer: Tokenizer, spec: ModelSpec
 ) -> Iterator[str]:

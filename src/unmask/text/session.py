@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, overload
 import torch
 
 from unmask import embedded
-from unmask.decoding.options import LOADING, DecodingOptions, Option
+from unmask.decoding.options import LOADING, DecodingOptions
 from unmask.decoding.request import Request, longest_first
 from unmask.decoding.resolve import Resolved, resolve
 from unmask.decoding.results import Step
@@ -24,22 +24,22 @@ from unmask.kernels import backend
 from unmask.models.caches import POLICIES, Cached, check_cache
 from unmask.models.denoiser import Denoiser
 from unmask.models.describe import Description, describe
-from unmask.models.fingerprint import fingerprint, sha_of
+from unmask.models.fingerprint import fingerprint
 from unmask.models.languages import Languages
 from unmask.models.load import default_dtype, find_folder, load_described, usable_device
+from unmask.models.load_options import LoadOptions
 from unmask.models.recommended import Recommendation
 from unmask.models.source import ModelSource
 from unmask.models.tokenizer import Message
 from unmask.models.wrappers.guided import Guided, check_scale
-from unmask.rules.fingerprint import sources_of
 from unmask.rules.registry import is_current
-from unmask.rules.spelling import for_key
 from unmask.text.answers import Answer, decode_requests
 from unmask.text.clock import clocked_steps, timed_steps
-from unmask.text.doubts import doubts, too_long
+from unmask.text.doubts import doubts
 from unmask.text.in_memory import in_memory
-from unmask.text.lengths import sized
+from unmask.text.lengths import context_of, sized, too_long, way_out
 from unmask.text.prompts import MESSAGES, Prompt, PromptFormat, RenderedPrompt, several, texts_of
+from unmask.text.settings import settings_record
 from unmask.text.stream import Snapshot, snapshots
 from unmask.trace.recording.files import KeptBytes, Traces
 from unmask.trace.recording.tracer import Tracer
@@ -91,7 +91,7 @@ class Session:
             held, self.tokenizer, self._described = in_memory(model, tokenizer, self.options)
             self._in_memory, self.spec = held, held.spec
             self.name, self.device = held.spec.name, held.device
-        self.context = self._context(context)
+        self.context = context_of(self._described, context)
         self.language = Languages(self.tokenizer, self.spec.vocab_size)
         self._check(self.options)
 
@@ -106,25 +106,6 @@ class Session:
             self._own[self.options, False] = resolved
         self.checkpoint = self._described = replace(known, spec=self.spec)
         self.tokenizer = known.tokenizer
-
-    def _context(self, given: int | None) -> int | None:
-        """Most positions of prompt and answer; learned positions cannot be exceeded."""
-        known, learned = self._described, self._learned_positions
-        if given is None:
-            limits = (learned, None if known is None else known.context)
-            return min((limit for limit in limits if limit is not None), default=None)
-        context: int = Option("whole", "", "", least=1).check("context", given)
-        if learned is not None and context > learned:
-            raise RequestError(
-                f"context must be at most {learned}, got {context}: {self.spec.name} has learned "
-                "that many positions"
-            )
-        return context
-
-    @property
-    def _learned_positions(self) -> int | None:
-        """The positions that the model has learned; None if they are computed, so without end."""
-        return None if self._described is None else self._described.arch.positions
 
     def __repr__(self) -> str:
         given = {"device": str(self.device), **self.options.given()}
@@ -302,10 +283,7 @@ class Session:
         resolved = resolved or self.resolve(options, prompt.infill)
         request = rendered.request(self.tokenizer, self.spec, resolved)
         if long := too_long(request, self.context, self.spec):
-            most, advice = self._learned_positions, "shorten the prompt or the answer"
-            if most is None or request.positions <= most:
-                advice += f", or set context to {request.positions}"
-            raise RequestError(f"{long}; {advice}")
+            raise RequestError(f"{long}; {way_out(request, self._described)}")
         for doubt in self.doubts(rendered, request):
             warnings.warn(doubt, stacklevel=2)
         return request
@@ -328,14 +306,9 @@ class Session:
     def _base(self) -> Any:
         if self.checkpoint is None:
             return self._in_memory
-        options = self.options
-        return load_described(
-            self.checkpoint,
-            device=self.device,
-            dtype=options.dtype,
-            quantize=options.quantize,
-            pack=options.pack,
-        ).model
+        ours = self.options
+        options = LoadOptions(self.device, ours.dtype, ours.quantize, ours.pack)
+        return load_described(self.checkpoint, options).model
 
     def load_on(self, device: str | torch.device) -> None:
         """Load the model there when it is next needed; free it if it is elsewhere now."""
@@ -405,22 +378,5 @@ class Session:
 
     def settings_record(self, form: PromptFormat) -> dict[str, Any]:
         """Everything that an answer depends on, for JSON, and its fingerprint `sha`."""
-        resolved, options = self.resolve(infill=form.infill), self.options
-        rule = resolved.settings.rule
-        record = {
-            "model": self.name,
-            "mask_id": self.spec.mask_id,
-            "dtype": self.dtype,
-            "cache": options.cache or "none",
-            "guidance": options.guidance,
-            **resolved.record(),
-            "chat": form.in_chat(form.infill),
-            "system": form.system,
-            "infill": form.infill,
-        }
-        for name in ("quantize", "pack", "family", "template_args"):  # no key where there is none
-            if (value := getattr(options, name)) is not None:
-                record[name] = value
-        if parts := sources_of(rule):
-            record["parts"] = parts
-        return {**record, "sha": sha_of({**record, "rule": for_key(str(rule))})}
+        model = {"model": self.name, "mask_id": self.spec.mask_id, "dtype": self.dtype}
+        return settings_record(model, self.options, self.resolve(infill=form.infill), form)
