@@ -222,8 +222,8 @@ class Rows:
         state.commit(cells, tokens)
         if self.needs.drift:
             self.history.anchor(state, cells)
-        rows, columns = decision.revoked.nonzero(as_tuple=True)
-        if len(rows):  # also of a host that decides by another rule than these settings'
+        if bool(decision.revoked.any()):
+            rows, columns = decision.revoked.nonzero(as_tuple=True)
             state.take_back((rows, state.start[rows] + columns), self.spec.mask_id)
 
     def _open_windows(self, hidden: Hidden, first: int, held: Tensor | None) -> None:

@@ -30,7 +30,7 @@ def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     if not (
         _is_read(x)
         and turned % (2 * LANES) == 0
-        and len(cos) == 1
+        and cos.shape[0] == 1
         and cos.dtype in (torch.float32, x.dtype)
         and cos.is_contiguous()
         and sin.is_contiguous()
@@ -60,13 +60,13 @@ def plain_rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
 def _is_read(x: Tensor) -> bool:
     """Whether the kernel reads this tensor, and torch need not see what is done with it."""
     return (
-        x.dtype in DTYPES
-        and x.device.type == "cpu"
+        type(x) is Tensor
+        and x.is_cpu
+        and x.dtype in DTYPES
         and x.shape[-1] % LANES == 0
         and x.is_contiguous()
-        and not (torch.is_grad_enabled() and x.requires_grad)
+        and not (x.requires_grad and torch.is_grad_enabled())
         and not torch.compiler.is_compiling()
-        and type(x) is Tensor
     )
 
 
@@ -96,7 +96,8 @@ def _checked(out: Tensor, served: int) -> Tensor:
 
 
 def _threads(x: Tensor) -> int:
-    return min(torch.get_num_threads(), 1 + x.numel() // SHARE)
+    shares = 1 + x.numel() // SHARE
+    return shares if shares == 1 else min(torch.get_num_threads(), shares)
 
 
 def agrees() -> bool:

@@ -124,8 +124,8 @@ class Pretrained:
         if canvas.read is None or "forward" in vars(self.module):  # compiled, for each shape anew
             return None
         read = canvas.read if rows is None else canvas.read[rows]
-        places: Tensor = torch.unique(read_at(read.any(0).nonzero()[:, 0], self.arch.shift))
-        return places
+        places = read_at(read.any(0).nonzero()[:, 0], self.arch.shift)  # ascending
+        return torch.unique_consecutive(places) if self.arch.shift else places
 
     def _padded(
         self, tokens: Tensor, lengths: Tensor, offset: Tensor, asked: Tensor | None

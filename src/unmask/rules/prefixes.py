@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 def longest_prefix(within: Tensor, order: Tensor, candidates: Tensor) -> Tensor:
     """The prefix of the order up to the first False, at least its first position: [B, W] bool."""
     beyond = ~within
-    beyond[:, :1] = False
+    beyond.narrow(-1, 0, 1).fill_(False)
     prefix = beyond.cumsum(-1) == 0
     return torch.zeros_like(candidates).scatter_(-1, order, prefix) & candidates
 
