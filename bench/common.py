@@ -101,7 +101,7 @@ def as_loaded(model: Pretrained, dtype: torch.dtype, pack: bool | None = None) -
 @contextmanager
 def torch_products() -> Iterator[None]:
     """Products as torch makes them, as in any model that is not ours."""
-    by_torch = {"multiplies": lambda dtype: True, "serves": lambda weight, rows=1: False}
+    by_torch = {"multiplies": lambda dtype: True, "serves": lambda weight: False}
     with mock.patch.multiple(products, **by_torch):
         yield
 

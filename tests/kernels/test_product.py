@@ -19,6 +19,14 @@ def drawn(*shape, seed=0):
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
 
 
+@pytest.fixture
+def unchecked():
+    """As if the kernel had not been compared with torch yet; and once more afterwards."""
+    order.cache_clear()
+    yield
+    order.cache_clear()
+
+
 @usable
 def test_a_product_has_the_bits_of_torch():
     for rows, inputs, outputs in SHAPES:
@@ -60,11 +68,15 @@ def test_a_sum_is_made_of_chains_as_the_order_says(by):
 
 
 @usable
-def test_many_rows_in_float32_are_left_to_torch_where_it_is_faster():
-    weight, most = drawn(512, 512), order().most
-    assert serves(weight, most)
-    assert not serves(weight, most + 1)
-    assert serves(weight.bfloat16(), most + 1)
+@pytest.mark.usefixtures("unchecked")
+def test_the_order_does_not_depend_on_the_threads_of_the_first_product():
+    expected = order()
+    order.cache_clear()
+    torch.set_num_threads(2)
+    try:
+        assert (order(), torch.get_num_threads()) == (expected, 2)
+    finally:
+        torch.set_num_threads(1)
 
 
 @usable
@@ -102,14 +114,6 @@ def test_small_and_unknown_weights_are_left_to_torch():
     for weight in (drawn(96, 288), drawn(1024, 300), drawn(12, 40000), drawn(512, 512).double()):
         assert not serves(weight)
     assert not serves(drawn(512, 512).t())
-
-
-@pytest.fixture
-def unchecked():
-    """As if the kernel had not been compared with torch yet; and once more afterwards."""
-    order.cache_clear()
-    yield
-    order.cache_clear()
 
 
 @pytest.mark.usefixtures("unchecked")

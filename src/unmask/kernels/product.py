@@ -1,4 +1,8 @@
-"""Products with a weight on the CPU by the C++ kernel: the same bits as torch, in less time."""
+"""Products with a weight on the CPU by the C++ kernel: the same bits as torch, in less time.
+
+On several threads torch may split the inputs of a product among them, and the bits of a row then
+depend on how many rows there are. The kernel has the bits that torch has on one thread.
+"""
 
 from __future__ import annotations
 
@@ -26,16 +30,13 @@ class Order(NamedTuple):
     level: int  # of the kernel, as in `native.LEVELS`
     fewest: int  # rows that MKL adds so; the kernel adds fewer in the same way
     narrowest: int  # number of outputs from which on MKL adds so
-    most: int  # rows up to which the kernel is at least as fast as torch in float32
 
 
-ORDERS = (Order(2, 16, 192, 256), Order(1, 4, PANEL, 1 << 30))
+ORDERS = (Order(2, 16, 192), Order(1, 4, PANEL))
 
 
-def serves(weight: Tensor, rows: int = 1) -> bool:
-    """Whether the kernel multiplies so many rows with this weight, with the bits that torch has for
-    many rows.
-    """
+def serves(weight: Tensor) -> bool:
+    """Whether the kernel multiplies with this weight: with torch's bits, those of many rows."""
     if weight.numel() < SMALLEST or weight.device.type != "cpu" or weight.dtype not in WEIGHTS:
         return False
     chosen = order()
@@ -43,7 +44,6 @@ def serves(weight: Tensor, rows: int = 1) -> bool:
         chosen is not None
         and len(weight) >= chosen.narrowest
         and weight.shape[-1] >= SHORTEST
-        and (rows <= chosen.most or weight.dtype != torch.float32)
         and weight.is_contiguous()
     )
 
@@ -91,15 +91,24 @@ def order() -> Order | None:
 
 
 def _trouble_with(by: Order) -> str | None:
+    """Compares the kernel with torch on one thread."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        return _difference(by)
+    except Unavailable as error:
+        return str(error)
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _difference(by: Order) -> str | None:
     generator = torch.Generator().manual_seed(0)
     for rows, inputs, outputs in ((by.fewest, SHORTEST, 512), (33, 1000, 231), (70, 512, 257)):
         x = torch.randn(rows, inputs, generator=generator)
         weight = torch.randn(outputs, inputs, generator=generator)
         bias = torch.randn(outputs, generator=generator)
-        try:
-            same = torch.equal(multiply(x, weight, by=by), torch.mm(x, weight.t()))
-            if not same or not torch.equal(multiply(x, weight, bias, by), linear(x, weight, bias)):
-                return "it does not have the bits of torch's product"
-        except Unavailable as error:
-            return str(error)
+        same = torch.equal(multiply(x, weight, by=by), torch.mm(x, weight.t()))
+        if not same or not torch.equal(multiply(x, weight, bias, by), linear(x, weight, bias)):
+            return "it does not have the bits of torch's product"
     return None

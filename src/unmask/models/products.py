@@ -37,7 +37,7 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     if x.device.type != "cpu" or x.dtype != weight.dtype or _is_recorded(x, weight):
         return F.linear(x, weight, bias)
     rows = x.shape[:-1].numel()
-    if x.dtype == torch.float32 and serves(weight, rows):
+    if x.dtype == torch.float32 and serves(weight):
         out = multiply(x.reshape(rows, -1), weight, bias)
     elif x.dtype in INSTRUCTIONS and not multiplies(x.dtype):
         out = widened_product(x.reshape(rows, -1).float(), weight, partial(_widened, weight))
