@@ -18,7 +18,7 @@ from unmask.doctor import machine as machine_checks
 from unmask.doctor import model as model_checks
 from unmask.doctor.machine import EXTRAS, machine
 from unmask.doctor.model import fits, invariance, speed
-from unmask.kernels import layer, native, product, reference
+from unmask.kernels import codes, layer, native, product, reference
 from unmask.models import packed
 from unmask.models.pretrained import Pretrained
 
@@ -71,6 +71,43 @@ def test_a_kernel_that_disagrees_on_many_tokens_is_a_fault(monkeypatch, capsys, 
     line = next(line for line in capsys.readouterr().out.splitlines() if "kernel" in line)
     assert line.startswith("fault")
     assert "native disagrees" in line
+
+
+@pytest.fixture
+def no_library(monkeypatch):
+    """As if the C++ library had not been built."""
+    caches = (native.library, product.trouble, layer.trouble, codes.trouble)
+    monkeypatch.setattr(native, "LIBRARY", ROOT / "no such file")
+    for cached in caches:
+        cached.cache_clear()
+    yield
+    for cached in caches:
+        cached.cache_clear()
+
+
+@pytest.mark.usefixtures("fresh", "no_library")
+def test_without_the_library_every_slower_path_says_how_to_build_it():
+    findings = by_name(kernel_checks.kernels_on(CPU))
+    for name in ("kernel", "products", "layers", "8 and 4 bits"):
+        assert findings[name].status == "slow", name
+        assert findings[name].mend == "python -m unmask.kernels.build (needs a C++ compiler)"
+        assert "kernels.build" not in findings[name].says  # once is enough
+
+
+def test_whatever_native_does_not_do_has_an_advice(monkeypatch):
+    reasons = {
+        "it does not have the bits of torch's product": ("ok", "--pack"),
+        "it is for x86 processors with AVX2": ("ok", "nothing to do"),
+        "its products with 4 bits are wrong": ("fault", "report it"),
+    }
+    for reason, (status, advice) in reasons.items():
+        checked = codes if "wrong" in reason else product
+        monkeypatch.setattr(checked, "trouble", lambda reason=reason: reason)
+        finding = by_name(kernel_checks.kernels_on(CPU))[
+            "8 and 4 bits" if checked is codes else "products"
+        ]
+        assert finding.status == status
+        assert advice in finding.mend
 
 
 def test_a_kernel_that_fails_is_a_fault(monkeypatch, fresh):
@@ -187,12 +224,18 @@ def test_a_processor_that_does_not_multiply_bfloat16_is_told(monkeypatch):
 
 def test_what_fits_grows_with_the_memory_and_shrinks_with_the_bits():
     model = load(device="cpu").model
-    none, some, all_sizes = (by_name(fits(model, free, None)) for free in (10, 10**7, 10**12))
+    none, some, all_sizes = (by_name(fits(model, free, None, 2048)) for free in (10, 10**7, 10**12))
     assert "too large" in none["fits bfloat16"].says
-    assert none["fits bfloat16"].status == "slow"
+    assert none["fits float32"].status == "slow"  # the dtype of this model
+    assert none["fits bfloat16"].status == "ok"
     assert "1 x 512" in some["fits int8"].says
     assert "32 x 2048" not in some["fits int8"].says
     assert "32 x 2048" in all_sizes["fits float32"].says
+
+
+def test_no_more_tokens_are_promised_than_the_model_has_positions():
+    finding = by_name(fits(load(GPT, device="cpu").model, 10**12, None, 40))["fits float32"]
+    assert finding.says.endswith("room for rows x tokens: 32 x 40")
 
 
 def test_the_weights_that_fit_are_those_of_the_loaded_model():

@@ -37,7 +37,9 @@ def examined(source: str, options: DecodingOptions, device: torch.device) -> Ite
         model = session.model()
     except Exception as error:  # of any kind: a run would end there
         says = f"{source} cannot be loaded: {_reason(error)}"
-        yield Finding("model", "fault", says, "see 'unmask models PATH', or give another --model")
+        yield Finding(
+            "model", "fault", says, f"'unmask models {source}' says more; or give another --model"
+        )
         return
     assert isinstance(model, Pretrained)
     context = session.context or CANVAS
@@ -53,7 +55,7 @@ def examined(source: str, options: DecodingOptions, device: torch.device) -> Ite
         except Exception as error:
             says = f"{session.name} cannot run here: {_reason(error)}"
             yield Finding(name, "fault", says, "give another --dtype, --device or --model")
-    yield from fits(model, free, session.options.quantize)
+    yield from fits(model, free, session.options.quantize, session.context or max(LENGTHS))
 
 
 def _reason(error: Exception) -> str:
@@ -74,7 +76,7 @@ def invariance(model: Pretrained | Cached, context: int = CANVAS) -> Finding:
         for a, b in zip(together, alone, strict=True)
     )
     dtype = (model.model if isinstance(model, Cached) else model).dtype
-    says = f"{same} of {len(prompts)} prompts get in a batch what they get alone, in {dtype}"
+    says = f"{same} of {len(prompts)} prompts get in a batch what they get alone, in {_name(dtype)}"
     if same == len(prompts):
         return Finding("batches", "ok", says)
     return Finding("batches", "fault", says, "use float32, or load with exact=True, or batch 1")
@@ -95,28 +97,39 @@ def speed(model: Pretrained, context: int = CANVAS) -> Finding:
     best = min(taken)
     says = f"{best * 1e3:.3g} ms for {size} positions, {size / best:,.0f} positions per second"
     if model.device.type == "cpu" and model.dtype in INSTRUCTIONS and not multiplies(model.dtype):
-        says += f"; this processor does not multiply {model.dtype}, so products are in float32"
+        says += (
+            f"; this processor does not multiply {_name(model.dtype)}, so products are in float32"
+        )
     return Finding("forward", "ok", says)
 
 
-def fits(model: Pretrained, free: int, quantized: str | None) -> Iterator[Finding]:
+def fits(model: Pretrained, free: int, quantized: str | None, context: int) -> Iterator[Finding]:
     """For each precision: the memory of the weights, and the batches for which there is room."""
     arch = model.arch
+    used = quantized or _name(model.dtype)
     for name, width in WIDTHS.items():
         if width < 2 and arch.experts is not None:
             continue
         weights = _weights(model, width)
         sizes = [
-            f"{batch} x {length}"
-            for length in LENGTHS
-            for batch in BATCHES
-            if weights + _working(arch, batch, length, max(width, 2)) <= free
+            f"{max(batches)} x {length}"
+            for length in sorted({min(length, context) for length in LENGTHS})
+            if (batches := _batches(arch, length, max(width, 2), free - weights))
         ]
         listed = f"rows x tokens: {', '.join(sizes)}"
         room = f"room for {listed}" if sizes else "too large for the free memory"
-        status: Status = "ok" if sizes or name != (quantized or "bfloat16") else "slow"
-        mend = "" if status == "ok" else "--quantize int4, a smaller model or a larger machine"
+        status: Status = "ok" if sizes or name != used else "slow"
+        mend = "" if status == "ok" else "fewer bits (--quantize), a smaller model, or more memory"
         yield Finding(f"fits {name}", status, f"weights {_size(weights)}; {room}", mend)
+
+
+def _batches(arch: Architecture, length: int, width: float, room: float) -> list[int]:
+    return [batch for batch in BATCHES if _working(arch, batch, length, width) <= room]
+
+
+def _name(dtype: torch.dtype) -> str:
+    """As `--dtype` spells it."""
+    return str(dtype).removeprefix("torch.")
 
 
 def _weights(model: Pretrained, width: float) -> float:
