@@ -195,6 +195,7 @@ def test_the_extras_are_those_of_the_package():
     table = tomllib.loads((ROOT / "pyproject.toml").read_text())
     extras = table["project"]["optional-dependencies"]
     assert set(EXTRAS) == set(extras) - {"dev", "sglang", "plot"}  # plot is a part of lab
+    assert set(machine_checks.PURPOSE) == set(EXTRAS)
 
 
 def test_a_model_whose_rows_depend_on_their_batch_is_a_fault(monkeypatch):
@@ -283,6 +284,23 @@ def test_a_model_that_cannot_be_loaded_is_a_fault(as_json, tmp_path):
         assert findings["model"]["says"].startswith(f"{model} cannot be loaded: ")
         assert findings["model"]["mend"]
         assert findings["versions"]["status"] == "ok"  # the machine is examined all the same
+
+
+def test_a_model_that_does_not_fit_is_not_loaded_and_what_fits_is_told(as_json, monkeypatch):
+    monkeypatch.setattr(model_checks, "free_memory", lambda device: 100_000)
+    monkeypatch.setattr(Session, "model", lambda self: pytest.fail("it was loaded"))
+    for more in ((), ("--quantize", "int8"), ("--dtype", "bfloat16")):
+        code, findings = as_json(*more)
+        assert (code, findings["model"]["status"]) == (1, "fault")
+        assert "0.1 MB are free" in findings["model"]["says"]
+        assert "weights 1.73 MB; too large" in findings["fits float32"]["says"]
+
+
+def test_weights_that_stay_mapped_to_their_file_need_no_free_memory(as_json, monkeypatch):
+    monkeypatch.setattr(model_checks, "free_memory", lambda device: 10)
+    code, findings = as_json("--model", GPT)
+    assert (code, findings["forward"]["status"]) == (0, "ok")
+    assert findings["fits float32"]["status"] == "slow"
 
 
 def test_a_forward_that_fails_is_a_fault(as_json, monkeypatch):
