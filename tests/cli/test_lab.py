@@ -35,6 +35,18 @@ def test_eval_decodes_grades_and_tells(store, capsys):
         assert len(opened.rows(trial)) == 3
 
 
+def test_eval_says_which_rule_it_takes_and_why_if_none_is_given(store, capsys):
+    asked = ["eval", "--task", "copy", "--limit", "1", "--store", str(store)]
+    assert main([*asked, "--length", "32"]) == 0
+    (line,) = [each for each in capsys.readouterr().err.splitlines() if ": rule " in each]
+    assert line == (
+        "unmask eval: rule entropy | threshold(-0.1) in blocks of 16 "
+        "(measured, docs/recommended.md)"
+    )
+    assert main([*asked, "--length", "32", "--rule", "confidence | top(4)"]) == 0
+    assert "unmask eval: rule" not in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(("lam", "has_kl"), [(0, False), (5, True)])
 def test_eval_ends_with_where_time_and_memory_went(store, capsys, lam, has_kl):
     rule = f"confidence | swd({lam}) | top(1)"

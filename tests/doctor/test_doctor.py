@@ -18,7 +18,7 @@ from unmask.doctor import machine as machine_checks
 from unmask.doctor import model as model_checks
 from unmask.doctor.machine import EXTRAS, machine
 from unmask.doctor.model import fits, invariance, speed
-from unmask.kernels import layer, native, product, reference
+from unmask.kernels import codes, layer, native, product, reference
 from unmask.models import packed
 from unmask.models.pretrained import Pretrained
 
@@ -71,6 +71,43 @@ def test_a_kernel_that_disagrees_on_many_tokens_is_a_fault(monkeypatch, capsys, 
     line = next(line for line in capsys.readouterr().out.splitlines() if "kernel" in line)
     assert line.startswith("fault")
     assert "native disagrees" in line
+
+
+@pytest.fixture
+def no_library(monkeypatch):
+    """As if the C++ library had not been built."""
+    caches = (native.library, product.order, layer.trouble, codes.trouble)
+    monkeypatch.setattr(native, "LIBRARY", ROOT / "no such file")
+    for cached in caches:
+        cached.cache_clear()
+    yield
+    for cached in caches:
+        cached.cache_clear()
+
+
+@pytest.mark.usefixtures("fresh", "no_library")
+def test_without_the_library_every_slower_path_says_how_to_build_it():
+    findings = by_name(kernel_checks.kernels_on(CPU))
+    for name in ("kernel", "products", "layers", "8 and 4 bits"):
+        assert findings[name].status == "slow", name
+        assert findings[name].mend == "python -m unmask.kernels.build (needs a C++ compiler)"
+        assert "kernels.build" not in findings[name].says  # once is enough
+
+
+def test_whatever_native_does_not_do_has_an_advice(monkeypatch):
+    reasons = {
+        "it does not have the bits of torch's product": ("ok", "--pack"),
+        "it is for x86 processors with AVX2": ("ok", "nothing to do"),
+        "its products with 4 bits are wrong": ("fault", "report it"),
+    }
+    for reason, (status, advice) in reasons.items():
+        checked = codes if "wrong" in reason else product
+        monkeypatch.setattr(checked, "trouble", lambda reason=reason: reason)
+        finding = by_name(kernel_checks.kernels_on(CPU))[
+            "8 and 4 bits" if checked is codes else "products"
+        ]
+        assert finding.status == status
+        assert advice in finding.mend
 
 
 def test_a_kernel_that_fails_is_a_fault(monkeypatch, fresh):
@@ -159,6 +196,7 @@ def test_the_extras_are_those_of_the_package():
     table = tomllib.loads((ROOT / "pyproject.toml").read_text())
     extras = table["project"]["optional-dependencies"]
     assert set(EXTRAS) == set(extras) - {"dev", "sglang", "plot"}  # plot is a part of lab
+    assert set(machine_checks.PURPOSE) == set(EXTRAS)
 
 
 def test_a_model_whose_rows_depend_on_their_batch_is_a_fault(monkeypatch):
@@ -188,12 +226,18 @@ def test_a_processor_that_does_not_multiply_bfloat16_is_told(monkeypatch):
 
 def test_what_fits_grows_with_the_memory_and_shrinks_with_the_bits():
     model = load(device="cpu").model
-    none, some, all_sizes = (by_name(fits(model, free, None)) for free in (10, 10**7, 10**12))
+    none, some, all_sizes = (by_name(fits(model, free, None, 2048)) for free in (10, 10**7, 10**12))
     assert "too large" in none["fits bfloat16"].says
-    assert none["fits bfloat16"].status == "slow"
+    assert none["fits float32"].status == "slow"  # the dtype of this model
+    assert none["fits bfloat16"].status == "ok"
     assert "1 x 512" in some["fits int8"].says
     assert "32 x 2048" not in some["fits int8"].says
     assert "32 x 2048" in all_sizes["fits float32"].says
+
+
+def test_no_more_tokens_are_promised_than_the_model_has_positions():
+    finding = by_name(fits(load(GPT, device="cpu").model, 10**12, None, 40))["fits float32"]
+    assert finding.says.endswith("room for rows x tokens: 32 x 40")
 
 
 def test_the_weights_that_fit_are_those_of_the_loaded_model():
@@ -241,6 +285,23 @@ def test_a_model_that_cannot_be_loaded_is_a_fault(as_json, tmp_path):
         assert findings["model"]["says"].startswith(f"{model} cannot be loaded: ")
         assert findings["model"]["mend"]
         assert findings["versions"]["status"] == "ok"  # the machine is examined all the same
+
+
+def test_a_model_that_does_not_fit_is_not_loaded_and_what_fits_is_told(as_json, monkeypatch):
+    monkeypatch.setattr(model_checks, "free_memory", lambda device: 100_000)
+    monkeypatch.setattr(Session, "model", lambda self: pytest.fail("it was loaded"))
+    for more in ((), ("--quantize", "int8"), ("--dtype", "bfloat16")):
+        code, findings = as_json(*more)
+        assert (code, findings["model"]["status"]) == (1, "fault")
+        assert "0.1 MB are free" in findings["model"]["says"]
+        assert "weights 1.73 MB; too large" in findings["fits float32"]["says"]
+
+
+def test_weights_that_stay_mapped_to_their_file_need_no_free_memory(as_json, monkeypatch):
+    monkeypatch.setattr(model_checks, "free_memory", lambda device: 10)
+    code, findings = as_json("--model", GPT)
+    assert (code, findings["forward"]["status"]) == (0, "ok")
+    assert findings["fits float32"]["status"] == "slow"
 
 
 def test_a_forward_that_fails_is_a_fault(as_json, monkeypatch):

@@ -107,12 +107,32 @@ def test_what_does_not_fit_is_refused():
         multiply_codes(torch.randn(4, 64).bfloat16(), linear.codes, linear.scale[:3], None, 8)
 
 
-@usable
-def test_a_kernel_that_multiplies_wrongly_is_not_used(monkeypatch):
-    monkeypatch.setattr(codes, "multiply_codes", lambda x, *_: x.new_ones(len(x), 101))
-    trouble.cache_clear()
-    try:
-        assert trouble() == "its products are wrong"
-        assert not serves(torch.randn(4, 64).bfloat16(), 8, 64)
-    finally:
+@pytest.fixture
+def stand_in(monkeypatch):
+    """A kernel by torch that errs with codes of so many bits; none has been checked yet."""
+
+    def multiply(x, stored, scale, bias, bits, wrong):
+        linear = QuantizedLinear(x.shape[1], len(stored), False, "int8" if bits == 8 else "int4")
+        linear.codes, linear.scale = stored, scale
+        return (exact(linear, x) * (1.1 if bits == wrong else 1.0)).bfloat16()
+
+    def plant(wrong):
         trouble.cache_clear()
+        monkeypatch.setattr(codes, "multiply_codes", lambda *given: multiply(*given, wrong))
+
+    yield plant
+    trouble.cache_clear()
+
+
+@pytest.mark.parametrize("bits", [8, 4])
+def test_a_kernel_that_multiplies_wrongly_is_not_used_and_says_so_once(stand_in, bits):
+    stand_in(wrong=bits)
+    with pytest.warns(RuntimeWarning, match=f"is not used: its products with {bits} bits") as told:
+        assert not serves(torch.randn(4, 64).bfloat16(), 8, 64)
+    assert trouble() == f"its products with {bits} bits are wrong"
+    assert len(told) == 1
+
+
+def test_a_kernel_that_multiplies_rightly_is_used(stand_in):
+    stand_in(wrong=None)
+    assert trouble() is None

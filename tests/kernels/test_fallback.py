@@ -50,6 +50,20 @@ def test_a_kernel_that_disagrees_is_not_used_and_says_so_once(planted):
     assert kernels.is_broken("native")
 
 
+def test_a_kernel_of_a_gpu_is_also_compared_on_rows_that_it_divides(monkeypatch):
+    seen = []
+
+    def wrong_on_many(kernel, device, vocabulary):
+        seen.append(vocabulary)
+        return "its token is wrong" if vocabulary > 4096 else None
+
+    monkeypatch.setattr(native, "prepare", lambda: torch.device("cuda"))
+    monkeypatch.setattr(kernels, "disagreement", wrong_on_many)
+    with pytest.warns(RuntimeWarning, match="'native' is not used: its token is wrong"):
+        assert kernels.missing("native") == "its token is wrong"
+    assert seen == [45, 9001]
+
+
 def test_a_kernel_that_fails_in_the_middle_of_a_run_hands_over(planted):
     def fails_on_many(rows):
         if rows.now.shape[-1] > 45:

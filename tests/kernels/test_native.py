@@ -131,6 +131,27 @@ def test_a_library_of_another_machine_cannot_be_loaded(monkeypatch, tmp_path):
 
 @built
 @pytest.mark.usefixtures("unloaded")
+@pytest.mark.parametrize("kept", [70, 4096, 20_000, -1])
+def test_a_library_that_was_cut_off_is_refused_before_it_is_loaded(monkeypatch, tmp_path, kept):
+    whole = native.LIBRARY.read_bytes()
+    monkeypatch.setattr(native, "LIBRARY", tmp_path / "_reduce.so")
+    native.LIBRARY.write_bytes(whole[:kept])
+    with pytest.raises(Unavailable, match="not a whole file: python -m unmask"):
+        native.prepare()
+
+
+@built
+@pytest.mark.usefixtures("unloaded")
+def test_a_library_that_lacks_a_call_cannot_be_loaded(monkeypatch, tmp_path):
+    whole = native.LIBRARY.read_bytes()
+    monkeypatch.setattr(native, "LIBRARY", tmp_path / "_reduce.so")
+    native.LIBRARY.write_bytes(whole.replace(b"unmask_normalise", b"unmask_normal1se"))
+    with pytest.raises(Unavailable, match=r"it cannot be loaded: .*unmask_normalise"):
+        native.prepare()
+
+
+@built
+@pytest.mark.usefixtures("unloaded")
 def test_a_library_of_another_version_is_refused(monkeypatch):
     monkeypatch.setattr(native, "VERSION", native.VERSION + 1)
     with pytest.raises(Unavailable, match="another version"):

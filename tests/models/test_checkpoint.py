@@ -11,6 +11,7 @@ from safetensors.torch import load_file, save_file
 from tests.models.configs import FAMILIES, config_of, tensor_shapes
 from tests.models.makers import change_json, make, random_tensors, write_json, write_weights
 from unmask import ModelError, load
+from unmask.models import untrusted
 
 INDEX, SINGLE = "model.safetensors.index.json", "model.safetensors"
 
@@ -287,3 +288,14 @@ def test_a_weight_that_holds_codes_is_refused_by_its_name(tmp_path):
     save_file(tensors, file)
     with pytest.raises(ModelError, match=rf"'{name}' holds I8; weights are numbers of 16 bits"):
         load(folder)
+
+
+def test_a_config_that_may_not_be_read_is_not_called_broken_json(tmp_path, monkeypatch):
+    def refuses(path, mode="rb"):
+        raise PermissionError(13, "Permission denied")
+
+    make(tmp_path, "dream")
+    monkeypatch.setattr(untrusted, "opened", refuses)
+    with pytest.raises(ModelError) as caught:
+        load(tmp_path)
+    assert str(caught.value) == f"{tmp_path / 'config.json'} cannot be read: Permission denied"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 import torch
 from torch.nn.functional import linear as plain_linear
@@ -9,6 +11,7 @@ from torch.nn.functional import linear as plain_linear
 from unmask import load
 from unmask.kernels.product import agrees, multiply
 from unmask.models.products import INSTRUCTIONS, linear
+from unmask.models.quantized import QuantizedLinear
 
 
 @pytest.fixture(autouse=True)
@@ -37,6 +40,25 @@ def test_a_row_alone_gives_the_bits_of_a_row_in_a_batch():
     whole = linear(x, weight)
     for count in (1, 2, 3, 4, 7, 32, 159):
         assert torch.equal(linear(x[:count], weight), whole[:count]), count
+
+
+@pytest.mark.skipif(not agrees(), reason="no kernel with torch's bits here")
+@pytest.mark.parametrize("kind", ["bfloat16", "float32", "int4"])
+def test_with_two_threads_a_row_has_the_bits_of_one_thread_in_any_batch(kind, monkeypatch):
+    monkeypatch.setattr("unmask.models.products.STRIP", 1 << 19)  # as it is: two strips
+    dtype = torch.float32 if kind == "int4" else getattr(torch, kind)
+    x, weight = drawn(130, 1024, dtype=dtype), drawn(1000, 1024, dtype=dtype, seed=1)
+    product = partial(linear, weight=weight)
+    if kind == "int4":
+        product = QuantizedLinear(1024, 1000, False, kind)
+        product.convert(weight)
+    whole = product(x)
+    torch.set_num_threads(2)
+    try:
+        for count in (1, 16, 64, 128, 130):
+            assert torch.equal(product(x[:count]), whole[:count]), count
+    finally:
+        torch.set_num_threads(1)
 
 
 def test_a_weight_that_is_trained_gets_its_gradient():

@@ -145,6 +145,13 @@ def test_a_checkpoint_that_is_already_quantized_is_refused_with_a_hint(tmp_path,
     assert "quantize" in one_line(caught)
 
 
+def test_a_quantisation_without_a_name_is_refused_too(tmp_path):
+    make(tmp_path, "dream")
+    change_json(tmp_path / "config.json", quantization_config={"load_in_8bit": True})
+    with pytest.raises(ModelError, match=r"already quantised \(by an unnamed method\)"):
+        load(tmp_path)
+
+
 def test_the_files_of_autogptq_are_recognised(tmp_path):
     make(tmp_path, "llada")
     (tmp_path / "quantize_config.json").write_text('{"bits": 4}')

@@ -50,7 +50,15 @@ def run(arguments: argparse.Namespace) -> int:
         if not arguments.json:
             mend = f" -> {finding.mend}" if finding.mend else ""
             line = f"{finding.status:<8}{finding.name:<20}{finding.says}{mend}"
-            print(textwrap.fill(line, WIDTH, subsequent_indent=" " * 28), flush=True)
+            print(_filled(line), flush=True)
     if arguments.json:
         print(json.dumps([vars(finding) for finding in findings], indent=2))
     return int(any(finding.status == "fault" for finding in findings))
+
+
+def _filled(line: str) -> str:
+    """The line in the page's width; paths, options and hub ids stay whole."""
+    indent = " " * 28
+    return textwrap.fill(
+        line, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from typing import Any
 
 from unmask.cli.lab_options import (
@@ -91,6 +92,9 @@ def run_settings(arguments: argparse.Namespace, settings: Any) -> int:
             print(line)
         return 0
     works = plan(settings, options.data, timing)
+    for words in dict.fromkeys(work.recommended for work in works):
+        if words is not None:
+            print(f"unmask {arguments.command}: rule {words}", file=sys.stderr, flush=True)
     with Tools.of([work.bench for work in works], arguments.allow_unsandboxed) as tools:
         check_graders(works, tools)
         with progress() as bars:

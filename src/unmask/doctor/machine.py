@@ -30,6 +30,18 @@ EXTRAS = {  # the packages of pyproject.toml by the names under which they are i
     "structured": ("outlines_core",),
     "docs": ("mkdocs",),
 }
+PURPOSE = {
+    "serve": "unmask serve",
+    "lab": "MATH-500, pictures in reports and progress bars",
+    "transformers": "models of its classes",
+    "diffusers": "rules in its pipeline",
+    "lm-eval": "unmask lm-eval",
+    "ray": "--ray",
+    "multi-gpu": "one model over several GPUs",
+    "quantize": "--quantize on a GPU",
+    "structured": "--regex, --schema and --choice",
+    "docs": "building the site",
+}
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 GIGA = 1e9
 
@@ -85,6 +97,6 @@ def _extra(name: str) -> Finding:
     return Finding(
         f"extra {name}",
         "missing",
-        f"{', '.join(lacking)} not installed",
+        f"{', '.join(lacking)} not installed, for {PURPOSE[name]}",
         f"pip install 'unmask[{name}]'",
     )

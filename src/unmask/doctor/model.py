@@ -16,9 +16,12 @@ from unmask.errors import UnmaskError
 from unmask.models.architecture import Architecture
 from unmask.models.caches import Cached
 from unmask.models.denoiser import Canvas, ModelSpec
+from unmask.models.describe import Description
+from unmask.models.load import default_dtype
 from unmask.models.memory import free_memory
 from unmask.models.pretrained import Pretrained
 from unmask.models.products import INSTRUCTIONS, multiplies
+from unmask.models.stored import StoredModel
 from unmask.text.session import Session
 
 RULE, LENGTH = "confidence | top(4)", 8
@@ -33,11 +36,18 @@ def examined(source: str, options: DecodingOptions, device: torch.device) -> Ite
     """Batch invariance, speed and sizes of a model; what fails is a fault."""
     try:
         session = Session(source, options=options, device=device)
-        free = free_memory(device)
+        free, outline = free_memory(device), _outline(session)
+        longest = session.context or max(LENGTHS)
+        if (needed := _allocated(session, outline)) > free:
+            yield _too_large(session, needed, free)
+            yield from fits(outline, free, session.options.quantize, longest)
+            return
         model = session.model()
     except Exception as error:  # of any kind: a run would end there
         says = f"{source} cannot be loaded: {_reason(error)}"
-        yield Finding("model", "fault", says, "see 'unmask models PATH', or give another --model")
+        yield Finding(
+            "model", "fault", says, f"'unmask models {source}' says more; or give another --model"
+        )
         return
     assert isinstance(model, Pretrained)
     context = session.context or CANVAS
@@ -53,7 +63,39 @@ def examined(source: str, options: DecodingOptions, device: torch.device) -> Ite
         except Exception as error:
             says = f"{session.name} cannot run here: {_reason(error)}"
             yield Finding(name, "fault", says, "give another --dtype, --device or --model")
-    yield from fits(model, free, session.options.quantize)
+    yield from fits(model, free, session.options.quantize, longest)
+
+
+def _outline(session: Session) -> Pretrained:
+    """The model without its weights, in the dtype in which it would be loaded."""
+    known = session.checkpoint
+    assert known is not None
+    wanted = session.options.dtype or default_dtype(known.folder)
+    dtype = getattr(torch, wanted) if wanted else _stored_dtype(known)
+    with torch.device("meta"):
+        return Pretrained(known.family.network(known.arch).to(dtype), known.spec)
+
+
+def _stored_dtype(known: Description) -> torch.dtype:
+    return StoredModel.open(known.folder, known.family, known.arch).dtype
+
+
+def _allocated(session: Session, outline: Pretrained) -> float:
+    """Bytes that loading takes; weights that stay mapped to their file take none."""
+    known, kind = session.checkpoint, session.options.quantize
+    assert known is not None
+    if kind is None and session.device.type == "cpu" and outline.dtype == _stored_dtype(known):
+        return 0.0
+    return _weights(outline, outline.dtype.itemsize if kind is None else WIDTHS[kind])
+
+
+def _too_large(session: Session, needed: float, free: int) -> Finding:
+    precision = session.options.quantize or session.options.dtype or "its dtype"
+    says = (
+        f"{session.name} is not loaded: in {precision} its weights take {_size(needed)}, "
+        f"and {_size(free)} are free"
+    )
+    return Finding("model", "fault", says, "see what fits below, or give another --model")
 
 
 def _reason(error: Exception) -> str:
@@ -74,7 +116,7 @@ def invariance(model: Pretrained | Cached, context: int = CANVAS) -> Finding:
         for a, b in zip(together, alone, strict=True)
     )
     dtype = (model.model if isinstance(model, Cached) else model).dtype
-    says = f"{same} of {len(prompts)} prompts get in a batch what they get alone, in {dtype}"
+    says = f"{same} of {len(prompts)} prompts get in a batch what they get alone, in {_name(dtype)}"
     if same == len(prompts):
         return Finding("batches", "ok", says)
     return Finding("batches", "fault", says, "use float32, or load with exact=True, or batch 1")
@@ -95,28 +137,39 @@ def speed(model: Pretrained, context: int = CANVAS) -> Finding:
     best = min(taken)
     says = f"{best * 1e3:.3g} ms for {size} positions, {size / best:,.0f} positions per second"
     if model.device.type == "cpu" and model.dtype in INSTRUCTIONS and not multiplies(model.dtype):
-        says += f"; this processor does not multiply {model.dtype}, so products are in float32"
+        says += (
+            f"; this processor does not multiply {_name(model.dtype)}, so products are in float32"
+        )
     return Finding("forward", "ok", says)
 
 
-def fits(model: Pretrained, free: int, quantized: str | None) -> Iterator[Finding]:
+def fits(model: Pretrained, free: int, quantized: str | None, context: int) -> Iterator[Finding]:
     """For each precision: the memory of the weights, and the batches for which there is room."""
     arch = model.arch
+    used = quantized or ("float32" if model.dtype.itemsize == 4 else "bfloat16")
     for name, width in WIDTHS.items():
         if width < 2 and arch.experts is not None:
             continue
         weights = _weights(model, width)
         sizes = [
-            f"{batch} x {length}"
-            for length in LENGTHS
-            for batch in BATCHES
-            if weights + _working(arch, batch, length, max(width, 2)) <= free
+            f"{max(batches)} x {length}"
+            for length in sorted({min(length, context) for length in LENGTHS})
+            if (batches := _batches(arch, length, max(width, 2), free - weights))
         ]
         listed = f"rows x tokens: {', '.join(sizes)}"
         room = f"room for {listed}" if sizes else "too large for the free memory"
-        status: Status = "ok" if sizes or name != (quantized or "bfloat16") else "slow"
-        mend = "" if status == "ok" else "--quantize int4, a smaller model or a larger machine"
+        status: Status = "ok" if sizes or name != used else "slow"
+        mend = "" if status == "ok" else "fewer bits (--quantize), a smaller model, or more memory"
         yield Finding(f"fits {name}", status, f"weights {_size(weights)}; {room}", mend)
+
+
+def _batches(arch: Architecture, length: int, width: float, room: float) -> list[int]:
+    return [batch for batch in BATCHES if _working(arch, batch, length, width) <= room]
+
+
+def _name(dtype: torch.dtype) -> str:
+    """As `--dtype` spells it."""
+    return str(dtype).removeprefix("torch.")
 
 
 def _weights(model: Pretrained, width: float) -> float:

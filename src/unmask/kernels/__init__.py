@@ -12,7 +12,7 @@ from typing import Protocol, cast
 import torch
 
 from unmask.errors import UnknownName, UnmaskError
-from unmask.kernels.check import disagreement
+from unmask.kernels.check import FEW, MANY, disagreement
 from unmask.kernels.common import ReduceInput, Stats, Unavailable
 
 AUTO = "auto"
@@ -92,10 +92,14 @@ def missing(name: str) -> str | None:
         device = kernel(name).prepare()
     except Unavailable as error:
         return str(error)
-    reason = None if device is None else disagreement(kernel(name).reduce_rows, device)
-    if reason is not None:
-        _give_up(name, reason)
-    return reason
+    if device is None:
+        return None
+    for vocabulary in (FEW,) if device.type == "cpu" else (FEW, MANY):
+        reason = disagreement(kernel(name).reduce_rows, device, vocabulary)
+        if reason is not None:
+            _give_up(name, reason)
+            return reason
+    return None
 
 
 def _give_up(name: str, reason: str) -> None:

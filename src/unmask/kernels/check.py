@@ -12,14 +12,13 @@ from unmask.kernels import reference
 from unmask.kernels.common import NO_HISTORY, UNIFORM, ReduceInput, ReduceRows
 from unmask.rules.view import BOTH_KL
 
-VOCABULARY = 45  # no multiple of any vector width
+FEW = 45  # tokens; no multiple of any vector width
+MANY = 9001  # tokens; a GPU's kernel divides such a row and joins the parts
 DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 TOLERANCE = 1e-5
 
 
-def disagreement(
-    kernel: ReduceRows, device: torch.device, vocabulary: int = VOCABULARY
-) -> str | None:
+def disagreement(kernel: ReduceRows, device: torch.device, vocabulary: int = FEW) -> str | None:
     """What a kernel gets wrong with rows of so many tokens, or None."""
     for dtype in DTYPES:
         for rows in _examples(dtype, device, vocabulary):

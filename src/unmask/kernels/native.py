@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 from functools import lru_cache
 from pathlib import Path
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -13,6 +14,7 @@ from unmask.kernels.common import ReduceInput, Stats, Unavailable, readable
 from unmask.rules.view import BOTH_KL
 
 LIBRARY = Path(__file__).with_name("_reduce.so")
+BUILD = "python -m unmask.kernels.build"  # what mends a library that cannot be used
 VERSION = 6  # of the calls below; `unmask_reduce_version` returns it
 LEVELS = ("plain", "avx2", "avx512")  # instruction sets, by the library's numbers
 TYPES = {torch.float32: 0, torch.bfloat16: 1, torch.float16: 2}
@@ -95,14 +97,34 @@ def _threads(logits: Tensor) -> int:
 def library() -> ctypes.CDLL:
     """The compiled kernel, loaded once."""
     if not LIBRARY.exists():
-        raise Unavailable("it was not built: python -m unmask.kernels.build")
+        raise Unavailable(f"it was not built: {BUILD}")
     try:
+        if _is_cut(LIBRARY):
+            raise Unavailable(f"{LIBRARY} is not a whole file: {BUILD}")
         loaded = ctypes.CDLL(str(LIBRARY))
-        version = loaded.unmask_reduce_version()
+        if loaded.unmask_reduce_version() != VERSION:
+            raise Unavailable(f"it was built from another version: {BUILD}")
+        return _declared(loaded)
     except (OSError, AttributeError) as error:
         raise Unavailable(f"it cannot be loaded: {error}") from error
-    if version != VERSION:
-        raise Unavailable("it was built from another version: python -m unmask.kernels.build")
+
+
+def _is_cut(file: Path) -> bool:
+    """Whether an ELF file lacks its end; to load such a file would kill the process."""
+    with file.open("rb") as stream:
+        header = stream.read(64)  # of 64-bit ELF; the table of sections stands at the end
+    if header[:5] != b"\x7fELF\x02" or len(header) < 64:
+        return False
+    order: Literal["little", "big"] = "little" if header[5] == 1 else "big"
+    start, size, count = (
+        int.from_bytes(header[place], order)
+        for place in (slice(40, 48), slice(58, 60), slice(60, 62))
+    )
+    return file.stat().st_size < start + size * count
+
+
+def _declared(loaded: ctypes.CDLL) -> ctypes.CDLL:
+    """The library with the types of its calls; raises AttributeError if it lacks one."""
     number, pointer, size = ctypes.c_int, ctypes.c_void_p, ctypes.c_int64
     loaded.unmask_reduce.restype = number
     loaded.unmask_reduce.argtypes = [

@@ -269,8 +269,9 @@ def read_json(file: Path) -> dict[str, Any]:
     """Read a JSON object; the error for a missing or broken file names it."""
     if not file.is_file():
         raise ModelError(f"{file} is missing; give the folder of a released checkpoint")
+    text = read_text(file, kind=ModelError)
     try:
-        value = json.loads(read_text(file, kind=ModelError))
+        value = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise ModelError(f"{file} is not JSON: {error}") from None
     if not isinstance(value, dict):

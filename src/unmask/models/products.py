@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812  (the field's name for it)
 
-from unmask.kernels.product import SMALLEST, multiply, serves
+from unmask.kernels.product import SHORTEST, SMALLEST, agrees, multiply, serves
 
 STRIP = 1 << 19  # weights that are widened at once on the CPU: 2 MB, which a cache holds
 LEAST_ROWS = 4  # fewer rows would be multiplied by another routine, which rounds differently
@@ -65,12 +65,18 @@ def _is_recorded(x: Tensor, weight: Tensor) -> bool:
 def in_strips(flat: Tensor, outputs: int, widen: Widen) -> Tensor:
     """x W^T for rows [M, K]; on the CPU a strip of W at a time: [M, N].
 
-    A row's result does not depend on the other rows.
+    A row's result does not depend on the other rows. In float32 the kernel multiplies if it is
+    there: on several threads torch may add the inputs of a row as the number of rows suggests.
     """
     (rows, inputs), flat = flat.shape, several_rows(flat)
+    by_kernel = flat.dtype == torch.float32 and flat.device.type == "cpu" and agrees()
     out = flat.new_empty(len(flat), outputs)
     for strip in strips(outputs, inputs) if flat.device.type == "cpu" else [slice(None)]:
-        torch.mm(flat, widen(strip, flat.dtype).t(), out=out[:, strip])
+        wide = widen(strip, flat.dtype)
+        if by_kernel and inputs >= SHORTEST:
+            out[:, strip] = multiply(flat, wide)
+        else:
+            torch.mm(flat, wide.t(), out=out[:, strip])
     return out[:rows]
 
 

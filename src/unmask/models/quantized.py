@@ -119,9 +119,10 @@ def refuse_quantized(config: Config, folder: Path) -> None:
     if entry is None and not (folder / "quantize_config.json").is_file():
         return
     named = entry if isinstance(entry, dict) else {"quant_method": "gptq"}  # AutoGPTQ's file
-    method = named.get("quant_method") or named.get("format") or "by an unnamed method"
+    method = named.get("quant_method") or named.get("format")
+    how = "by an unnamed method" if method is None else shown(method)
     raise ModelError(
-        f"{config.file}: the weights are already quantised ({shown(method)}), in a format that "
+        f"{config.file}: the weights are already quantised ({how}), in a format that "
         "unmask does not read; take the original checkpoint, and load it with quantize int8 or int4"
     )
 

@@ -48,6 +48,12 @@ class Work:
         origins = origins_of(self.trial.settings.rule)
         return self.bench.record(self.preset.name) | ({"parts": origins} if origins else {})
 
+    @property
+    def recommended(self) -> str | None:
+        """The rule that was taken for want of another, and why; None if one was asked for."""
+        resolved = self.session.resolve(self.setting.options, defaults=self.preset.decoding)
+        return None if resolved.recommended is None else resolved.recommended.words
+
     def only(self, names: Iterable[str]) -> Work:
         """The same trial on the examples of these names."""
         return replace(self, examples=tuple(self.by_name[name] for name in names))
