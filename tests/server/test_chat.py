@@ -261,6 +261,19 @@ def test_arguments_of_the_chat_template_mean_what_they_mean_to_run(capsys):
         assert "set by the chat itself" in refused.json()["error"]["message"]
 
 
+def test_arguments_of_a_request_are_merged_into_the_servers_own_as_in_vllm():
+    own = ["--model", str(QWEN3), "--length", "8", "--template-args", "enable_thinking=no"]
+    with serving(*own) as running:
+
+        def text(**words):
+            reply = running.chat("How many?", chat_template_kwargs=words)
+            return reply.json()["choices"][0]["message"]["content"]
+
+        quiet = running.chat("How many?").json()["choices"][0]["message"]["content"]
+        assert text() == text(other=1) == text(enable_thinking=False) == quiet
+        assert text(enable_thinking=True) != quiet
+
+
 def test_a_completion_does_not_warn_of_the_servers_own_template_args():
     own = ["--model", str(QWEN3), "--length", "8", "--template-args", "enable_thinking=no"]
     with serving(*own) as running:

@@ -201,8 +201,8 @@ class Pretrained:
 
     def without_blocks(self) -> Pretrained:
         """The same weights with attention to everything."""
-        free = {"block": None, "from_prompt_end": False, "lead": False}
-        return replace(self, spec=replace(self.spec, shadows=not self.arch.shift, **free))
+        spec = replace(self.spec, block=None, from_prompt_end=False, lead=False)
+        return replace(self, spec=replace(spec, shadows=not self.arch.shift))
 
 
 def whole_panels(asked: Tensor, width: int) -> Tensor:

@@ -147,7 +147,9 @@ def _options(
     """The request's options over the server's defaults."""
     changes = {name: getattr(body, name) for name in REQUEST_OPTIONS}
     changes["length"] = next(iter(_lengths(body).values()), None)
-    changes["template_args"] = getattr(body, "chat_template_kwargs", None)
+    words = getattr(body, "chat_template_kwargs", None)
+    if words is not None:  # over the server's own, one by one, as in vLLM
+        changes["template_args"] = served.session.options.template_words | words
     changes["language"] = language_of(body, tools)
     options = served.session.changed(changes)
     if options.length == "auto" and options.longest is None:
