@@ -33,9 +33,14 @@ def test_a_parameter_that_is_not_known_is_named():
         plan({name: value for name, value in LLADA.items() if name != "steps"})
 
 
-def test_padding_inside_an_answer_is_a_known_difference_of_dllms_blocks():
+def test_padding_inside_a_text_is_a_known_difference_of_dllms_blocks():
     source, ids = "dllm/core/samplers/bd3lm.py::BD3LMSampler", {"eos_id": 7, "pad_id": 5}
+    ids["prompt_ids"] = [[1, 2]]
     for answer in ([1, 2, 3, 4, 7, 5], [1, 2, 3, 4]):  # none, or after the end
         assert plan(BLOCKS, source, generated_ids=[answer], **ids).cache == "block"
     with pytest.raises(KnownDifference, match="as padding"):
         plan(BLOCKS, source, generated_ids=[[1, 5, 2, 3, 4, 7]], **ids)
+    with pytest.raises(KnownDifference, match="as padding"):
+        plan(BLOCKS, source, generated_ids=[[1, 2]], **{**ids, "prompt_ids": [[1, 5, 2]]})
+    padded = {"prompt_ids": [[5, 5, 1, 2]], "attention_mask": [[0, 0, 1, 1]]}
+    assert plan(BLOCKS, source, generated_ids=[[1, 2]], **{**ids, **padded}).cache == "block"

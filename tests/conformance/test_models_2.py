@@ -70,3 +70,13 @@ def test_a_golden_checkpoint_of_a_small_model_is_reproduced(name, tmp_path):
     assert with_status(report, "not offered") == {f"{name}/generate/{c}" for c in missing}
     assert report.count("tie") == 0
     assert len(report.outcomes) == count
+
+
+@pytest.mark.parametrize("name", ["a2d-qwen2-bd3lm", "a2d-qwen2-opdlm"])
+def test_a_case_of_full_attention_is_run_so_whatever_the_folders_name_says(name, tmp_path):
+    count = 45 - thinned(GOLDEN / "a2d-qwen2-tiny", tmp_path / name)
+    report = checked(tmp_path / name)
+    cases = {case.case.split("/")[-1] for case in report.outcomes if case.status == "passed"}
+    assert [outcome for outcome in report.outcomes if outcome.status == "failed"] == []
+    assert "mdlm_one_block" in cases
+    assert len(report.outcomes) == count

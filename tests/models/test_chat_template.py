@@ -17,6 +17,13 @@ def rendered(source: str) -> str:
     return ChatTemplate(source, "some-model").render({"messages": CHAT})
 
 
+def test_the_tags_that_transformers_adds_to_jinja_are_known():
+    chat = "{% for m in messages %}{% generation %}{{ m.content }}{% endgeneration %}{% endfor %}"
+    assert rendered(chat) == "Hi"
+    until = "{% for i in range(9) %}{% if i == 1 %}{% continue %}{% elif i > 3 %}{% break %}"
+    assert rendered(until + "{% endif %}{{ i }}{% endfor %}") == "023"
+
+
 def test_loops_that_would_run_for_hours_end_in_one_line(monkeypatch):
     monkeypatch.setattr(chat_template, "LIMIT", 0.2)
     recursive = "{% macro m(n) %}{% if n %}{{ m(n - 1) }}{{ m(n - 1) }}{% endif %}{% endmacro %}"

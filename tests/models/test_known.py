@@ -27,6 +27,7 @@ QWEN = {
     "Dream-Coder": (3584, 18944, 28, 28, 4, 152064, False, None),
     "DiffuCoder-7B": (3584, 18944, 28, 28, 4, 152064, False, None),
     "LLaDA2.0-mini": (2048, 5120, 20, 16, 4, 157184, False, 128),
+    "LLaDA2.1-mini": (2048, 5120, 20, 16, 4, 157184, False, 128),
     "LLaDA2.0-flash": (4096, 9216, 32, 32, 4, 157184, False, 128),
 }
 EXPERTS = {

@@ -203,6 +203,25 @@ def test_modernberts_end_is_the_tokenizers_and_not_the_configs():
     assert spec.stop_ids == (443,)  # [PAD]; config.json says [SEP]
 
 
+def test_special_tokens_may_be_named_in_a_file_of_their_own(tmp_path):
+    """Old savers name them in special_tokens_map.json alone; both files may name others too."""
+    named = ("eos_token", "mask_token", "pad_token", "additional_special_tokens")
+    change = {"tokenizer_config": dict.fromkeys(named, ...)}
+    for name in ("open-dcoder-tiny", "diffugpt-tiny", "modernbert-chat-tiny"):
+        folder = copied(tmp_path, name, name, **change)
+        spec, before = load(folder).model.spec, loaded(name).model.spec
+        assert (spec.mask_id, spec.stop_ids) == (before.mask_id, before.stop_ids)
+    change_json(folder / "tokenizer_config.json", mask_token="[UNK]")
+    assert load(folder).model.spec.mask_id == 440
+
+
+def test_modernbert_ends_with_its_padding_if_the_tokenizer_names_no_end(tmp_path):
+    unnamed = {"eos_token": ..., "bos_token": ...}
+    changes = {"tokenizer_config": unnamed, "special_tokens_map": unnamed}
+    folder = copied(tmp_path, "modernbert-chat-tiny", "bert", **changes)
+    assert load(folder).model.spec.stop_ids == (443,)  # [PAD]; config.json says [SEP]
+
+
 def test_the_mask_token_of_fast_dllm_is_found_by_its_spelling():
     from unmask.models.describe import describe
 

@@ -258,7 +258,24 @@ def test_arguments_of_the_chat_template_mean_what_they_mean_to_run(capsys):
         assert "does not use enable_thinkin" in str(unread)
         refused = post(chat_template_kwargs={"messages": []})
         assert refused.status_code == 400
-        assert "set by the chat itself" in refused.json()["error"]["message"]
+        error = refused.json()["error"]
+        assert "chat_template_kwargs: 'messages' is set by the chat itself" in error["message"]
+        assert error["param"] == "chat_template_kwargs"
+        other = http.post("/v1/completions", json={"prompt": "x", "chat_template_kwargs": {}})
+        assert "only chats have it" in other.json()["error"]["message"]
+
+
+def test_arguments_of_a_request_are_merged_into_the_servers_own_as_in_vllm():
+    own = ["--model", str(QWEN3), "--length", "8", "--template-args", "enable_thinking=no"]
+    with serving(*own) as running:
+
+        def text(**words):
+            reply = running.chat("How many?", chat_template_kwargs=words)
+            return reply.json()["choices"][0]["message"]["content"]
+
+        quiet = running.chat("How many?").json()["choices"][0]["message"]["content"]
+        assert text() == text(other=1) == text(enable_thinking=False) == quiet
+        assert text(enable_thinking=True) != quiet
 
 
 def test_a_completion_does_not_warn_of_the_servers_own_template_args():

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from unmask.conformance.cases import dream_rule
+from unmask.conformance.forwards import real_prompts
 from unmask.conformance.plan import CaseConfig, KnownDifference, NotOffered, block_of
 from unmask.decoding.options import Eos
 from unmask.decoding.sampling import Sampling
@@ -29,6 +30,7 @@ class GenerationPlan:
     seed: int = 0
     attention_block: int | None = None  # for block-causal models
     from_prompt_end: bool = False  # blocks of attention count from there
+    full: bool = False  # attention to everything, though the folder's name says blocks
     early: bool = False  # upstream may end inside the last block
     stop_id: int | None = None  # the only token that ends an answer upstream
     infill: bool = False  # the prompt holds the masks
@@ -150,22 +152,24 @@ def _dllm_plan(p: CaseConfig, source: str, case: dict[str, Any]) -> GenerationPl
         return _dllm_infill_plan(p, case)
     length, block = p["max_new_tokens"], p["block_size"]
     if "MDLMSampler" not in source and _has_padding(case, block):
-        raise KnownDifference("upstream hides every <|endoftext|> of the answer as padding")
+        raise KnownDifference("upstream hides every <|endoftext|> as padding")
     blocks = -(-length // block)
     steps = (p.get("steps_per_block") or 0) * blocks or p["steps"]
     p.ignore("steps")  # steps_per_block comes first
     sizes = [min(block, length - first) for first in range(0, length, block)]
     plan = GenerationPlan(_dllm_rule(steps, sizes), length, guidance=p.get("cfg_scale") or 0.0)
     if "MDLMSampler" in source:
-        return replace(plan, block=block_of(block, length))
+        return replace(plan, block=block_of(block, length), full=True)
     cache = None if plan.guidance else "block"
     plan = replace(plan, eos="block", cache=cache, stop_id=case["eos_id"])
     return replace(plan, attention_block=block, from_prompt_end=True)
 
 
 def _has_padding(case: dict[str, Any], block: int) -> bool:
-    """Whether an answer has upstream's padding token in a block before its last."""
+    """Whether upstream's padding token is in a prompt, or in an answer's block before its last."""
     pad, end = case.get("pad_id"), case["eos_id"]
+    if any(pad in prompt for prompt in real_prompts(case)):
+        return True
     for answer in case.get("generated_ids", ()):
         size = answer.index(end) + 1 if end in answer else len(answer)
         if pad in answer[: (size - 1) // block * block]:
@@ -177,7 +181,7 @@ def _dllm_infill_plan(p: CaseConfig, case: dict[str, Any]) -> GenerationPlan:
     if p["block_size"] is not None:
         raise NotOffered("blocks of an infill count from its first mask here, upstream's from 0")
     masks = case["prompt_ids"][0].count(case["mask_id"])
-    return GenerationPlan(_dllm_rule(p["steps"], [masks]), 0, infill=True)
+    return GenerationPlan(_dllm_rule(p["steps"], [masks]), 0, infill=True, full=True)
 
 
 def _dllm_rule(steps: int, blocks: list[int]) -> str:

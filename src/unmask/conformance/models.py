@@ -147,10 +147,7 @@ def _generation(loaded: Loaded, case: dict[str, Any], report: Report, name: str)
 
 def _tie(loaded: Loaded, case: dict[str, Any], plan: GenerationPlan) -> str:
     """The proof that the case differs by exact ties alone, "" if it does not."""
-    spec = loaded.model.spec
-    if plan.attention_block is not None:
-        spec = loaded.model.with_block(plan.attention_block, plan.from_prompt_end).spec
-    written = useful_forwards(case, spec)
+    written = useful_forwards(case, _attending(loaded.model, plan).spec)
     if written is None:
         return ""
 
@@ -162,6 +159,13 @@ def _tie(loaded: Loaded, case: dict[str, Any], plan: GenerationPlan) -> str:
     return tied(written, compare, loaded.model.dtype)
 
 
+def _attending(model: Pretrained, plan: GenerationPlan) -> Pretrained:
+    """The model with the attention of a plan, which need not be that of the folder's name."""
+    if plan.attention_block is not None:
+        return model.with_block(plan.attention_block, plan.from_prompt_end)
+    return model.without_blocks() if plan.full else model
+
+
 def _together(model: Denoiser, requests: Sequence[Request]) -> Iterator[Step]:
     return decode_steps(model, requests, len(requests))
 
@@ -170,8 +174,7 @@ def _generation_differences(
     plain: Pretrained, case: dict[str, Any], plan: GenerationPlan, steps: Steps = _together
 ) -> Iterator[str]:
     """Differences in tokens and forwards; if the cache is exact, also without the cache."""
-    if plan.attention_block is not None:
-        plain = plain.with_block(plan.attention_block, plan.from_prompt_end)
+    plain = _attending(plain, plan)
     if plan.stop_id is not None:
         plain = replace(plain, spec=replace(plain.spec, stop_ids=(plan.stop_id,)))
     model: Denoiser = plain if plan.cache is None else Cached(plain, plan.cache)

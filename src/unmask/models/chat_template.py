@@ -13,8 +13,10 @@ from typing import Any
 from jinja2 import nodes
 from jinja2.compiler import CodeGenerator, Frame
 from jinja2.exceptions import TemplateError
+from jinja2.ext import Extension, LoopControlExtension
 from jinja2.filters import do_indent
 from jinja2.meta import find_undeclared_variables
+from jinja2.parser import Parser
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from unmask.errors import ModelError, RequestError, UnmaskError
@@ -78,6 +80,16 @@ class _Generator(CodeGenerator):
         self.write("))")
 
 
+class _Generation(Extension):
+    """`{% generation %}`, by which transformers finds the tokens to train on: what it holds."""
+
+    tags = {"generation"}  # noqa: RUF012  (a set in jinja2 too)
+
+    def parse(self, parser: Parser) -> list[nodes.Node]:
+        next(parser.stream)
+        return parser.parse_statements(("name:endgeneration",), drop_needle=True)
+
+
 class _Environment(ImmutableSandboxedEnvironment):
     """Jinja's sandbox, in which every operation that can grow a value checks the size first."""
 
@@ -85,7 +97,8 @@ class _Environment(ImmutableSandboxedEnvironment):
     intercepted_binops = frozenset(("*", "**", "+", "%"))
 
     def __init__(self) -> None:
-        super().__init__(trim_blocks=True, lstrip_blocks=True)
+        tags = [LoopControlExtension, _Generation]  # as transformers has them
+        super().__init__(trim_blocks=True, lstrip_blocks=True, extensions=tags)
         self.globals["raise_exception"] = _fail
         del self.globals["lipsum"]
         for name in _GROWING_FILTERS:

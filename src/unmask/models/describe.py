@@ -190,6 +190,8 @@ def _ends(
     file = folder / "generation_config.json"
     generation = Config(read_optional(file), str(file))
     own = tokenizer.token_id("eos_token")
+    if own is None and family.eos_of_tokenizer:
+        own = tokenizer.token_id("pad_token")  # as dllm, which trained these models
     listed = [] if own is None else [own]
     if own is None or not family.eos_of_tokenizer:
         named = [_tokens_within(each, "eos_token_id", vocab_size) for each in (config, generation)]

@@ -109,6 +109,8 @@ KNOWN = (
     KnownCheckpoint("Dream-org/Dream-v0-Base-7B", "dream", *_DREAM_7B, note="base"),
     KnownCheckpoint("Dream-org/Dream-Coder-v0-Instruct-7B", "dream", *_DREAM_7B, note="code"),
     KnownCheckpoint("apple/DiffuCoder-7B-Instruct", "dream", *_DREAM_7B, note="code"),
+    KnownCheckpoint("apple/DiffuCoder-7B-cpGRPO", "dream", *_DREAM_7B, note="code"),
+    KnownCheckpoint("apple/DiffuCoder-7B-Base", "dream", *_DREAM_7B, note="base, code"),
     KnownCheckpoint("Efficient-Large-Model/Fast_dLLM_v2_7B", "fast-dllm-v2", *_DREAM_7B, _APACHE),
     KnownCheckpoint("JetLM/SDAR-8B-Chat", "sdar", *_QWEN3_8B),
     KnownCheckpoint("divelab/OPDLM-8B", "opdlm", *_QWEN3_8B, note=f"{_NAME}; {_INIT}"),
@@ -128,6 +130,7 @@ KNOWN = (
         "base",
     ),
     KnownCheckpoint("inclusionAI/LLaDA2.0-mini", "llada2", 16_255_643_392, 643_825_664, _APACHE),
+    KnownCheckpoint("inclusionAI/LLaDA2.1-mini", "llada2", 16_255_643_392, 643_825_664, _APACHE),
     KnownCheckpoint(
         "inclusionAI/LLaDA2.0-flash", "llada2", 102_889_705_216, 1_287_651_328, _APACHE
     ),

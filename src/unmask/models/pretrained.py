@@ -199,6 +199,11 @@ class Pretrained:
         spec = replace(self.spec, block=block, from_prompt_end=from_prompt_end)
         return replace(self, spec=spec)
 
+    def without_blocks(self) -> Pretrained:
+        """The same weights with attention to everything."""
+        spec = replace(self.spec, block=None, from_prompt_end=False, lead=False)
+        return replace(self, spec=replace(spec, shadows=not self.arch.shift))
+
 
 def whole_panels(asked: Tensor, width: int) -> Tensor:
     """Places [N] with as many others as fill whole panels, ascending, all below `width`."""

@@ -46,7 +46,8 @@ class Tokenizer:
     def load(cls, folder: Path) -> Tokenizer:
         """Read tokenizer.json, or vocab.json and merges.txt."""
         file = folder / "tokenizer_config.json"
-        config = read_optional(file)
+        # Old savers name the special tokens in a file of their own alone.
+        config = read_optional(folder / "special_tokens_map.json") | read_optional(file)
         try:
             roles = {role: _content(config[role]) for role in _ROLES if config.get(role)}
             template = _template(folder, config)

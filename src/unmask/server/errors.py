@@ -111,6 +111,10 @@ def of_validation(error: RequestValidationError, content_type: str) -> ApiError:
     field = str(place[0])
     if errors[0]["type"] == "extra_forbidden" and len(place) == 1:
         hint = did_you_mean(field, _KNOWN, cutoff=0.6)
+        if field in _KNOWN:
+            hint = (
+                f"; only {'chats' if field in ChatRequest.model_fields else 'completions'} have it"
+            )
         name = ascii(field[:100])
         return ApiError(400, f"unknown field {name}{hint}", param=name[1:-1], code="unknown_field")
     if field in UNSUPPORTED:

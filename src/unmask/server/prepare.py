@@ -11,6 +11,7 @@ from unmask.decoding.options import DecodingOptions
 from unmask.decoding.request import Request
 from unmask.decoding.resolve import Resolved
 from unmask.errors import LanguageError, RequestError, UnmaskError
+from unmask.models.template_args import check_template_args
 from unmask.server.errors import ApiError, wrong_request
 from unmask.server.languages import language_field, language_of
 from unmask.server.limits import OverLimit, RequestLimits, check_rule
@@ -147,7 +148,7 @@ def _options(
     """The request's options over the server's defaults."""
     changes = {name: getattr(body, name) for name in REQUEST_OPTIONS}
     changes["length"] = next(iter(_lengths(body).values()), None)
-    changes["template_args"] = getattr(body, "chat_template_kwargs", None)
+    changes["template_args"] = _template_args(served, body)
     changes["language"] = language_of(body, tools)
     options = served.session.changed(changes)
     if options.length == "auto" and options.longest is None:
@@ -162,6 +163,20 @@ def _options(
         except UnmaskError as error:
             raise wrong_request(error, "rule") from None
     return options
+
+
+def _template_args(
+    served: ServedModel, body: ChatRequest | CompletionRequest
+) -> dict[str, Any] | None:
+    """The request's arguments of the chat template over the server's own, as vLLM merges them."""
+    field = "chat_template_kwargs"
+    words = getattr(body, field, None)
+    if words is None:
+        return None
+    try:
+        return served.session.options.template_words | check_template_args(field, words)
+    except UnmaskError as error:
+        raise wrong_request(error, field) from None
 
 
 def rows_of(body: ChatRequest | CompletionRequest) -> int:
