@@ -5,7 +5,7 @@ before any of it ran. On the calibration split the most accurate candidate leads
 not significantly worse than it (McNemar's exact p over all problems, Holm's correction for all
 candidates), the one with the fewest forwards is chosen. The full window with EOS kept is nobody's
 default, so it is measured and never chosen. Then the chosen rule, the runner-up, the leader, the
-rule before and one token per forward run on test problems that nothing else in this project uses.
+rule before and one token per forward run on test problems that no page of docs/ uses otherwise.
 The rule before gives way if the chosen one solves more (the 95% interval is above 0), or if neither
 solves more and the chosen one has fewer forwards: `python -m bench.recommended`. Finished examples
 are stored.
@@ -14,7 +14,7 @@ are stored.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -24,7 +24,7 @@ from unmask.decoding.options import DecodingOptions
 from unmask.embedded.tasks import TASKS, Split
 from unmask.lab.benchmarks.embedded import COUNT, embedded
 from unmask.lab.grading import Tools
-from unmask.lab.stats import Mean, Paired, bootstrap_mean, holm, paired, starred
+from unmask.lab.stats import LEVEL, Mean, Paired, bootstrap_mean, holm, paired
 from unmask.lab.summary import Summary
 from unmask.lab.sweep.grid import Setting
 from unmask.lab.sweep.plan import Sessions, work_of
@@ -133,31 +133,27 @@ def measure(
     return {each: Measured(tuple(results[i::count])) for i, each in enumerate(candidates)}
 
 
-def ranked(table: Table) -> tuple[dict[Candidate, float], list[Candidate]]:
+def rank(table: Table, who: Iterable[Candidate]) -> list[Candidate]:
+    """The most accurate first; of equal ones, the one with fewer forwards."""
+    return sorted(who, key=lambda each: (-table[each].accuracy, table[each].nfe))
+
+
+def choose(table: Table) -> tuple[dict[Candidate, float], list[Candidate]]:
     """Holm's p of every candidate against the leader, and those that may be chosen, best first."""
-    leader = max(
-        (each for each in table if each.allowed),
-        key=lambda each: (table[each].accuracy, -table[each].nfe),
-    )
-    others = [each for each in table if each != leader]
-    losses = [table[each].less(table[leader])[0] for each in others]
-    ps = {leader: 1.0, **dict(zip(others, holm([loss.p for loss in losses]), strict=True))}
-    worse = {
-        each
-        for each, loss, star in zip(
-            others, losses, starred([loss.p for loss in losses]), strict=True
-        )
-        if star and loss.difference < 0
-    }
+    leader, *_ = rank(table, (each for each in table if each.allowed))
+    losses = {each: table[each].less(table[leader])[0] for each in table if each != leader}
+    ps = dict(zip(losses, holm([loss.p for loss in losses.values()]), strict=True))
+    worse = {each for each, loss in losses.items() if ps[each] < LEVEL and loss.difference < 0}
     good = [each for each in table if each.allowed and each not in worse]
-    return ps, sorted(good, key=lambda each: (table[each].nfe, -table[each].accuracy))
+    good.sort(key=lambda each: (table[each].nfe, -table[each].accuracy))
+    return {leader: 1.0, **ps}, good
 
 
 def calibration_lines(table: Table, ps: dict[Candidate, float]) -> Iterator[str]:
     """Every candidate, the most accurate first."""
     yield "| candidate | accuracy @ forwards | p |"
     yield "|---|---|---|"
-    for each in sorted(table, key=lambda each: (-table[each].accuracy, table[each].nfe)):
+    for each in rank(table, table):
         yield f"| {_cell(each)} | {table[each]} | {ps[each]:.2g} |"
 
 
@@ -212,9 +208,9 @@ def main(words: Sequence[str] | None = None) -> None:
     given = parser.parse_args(words)
     tasks, folder = given.tasks.split(","), given.folder
     known = measure((*GRID, *OTHERS), tasks, "calibration", slice(given.calibration), folder)
-    ps, good = ranked(known)
+    ps, good = choose(known)
     print(*calibration_lines(known, ps), sep="\n")
-    leader = max(good, key=lambda each: (known[each].accuracy, -known[each].nfe))
+    leader = rank(known, good)[0]
     print(
         f"\n{len(good)} of {len(known)} may be chosen. The leader: {leader}. Chosen: {good[0]}.\n"
     )
