@@ -7,6 +7,7 @@ import json
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -24,6 +25,7 @@ from bench import (
     packed,
     products,
     profile,
+    recommended,
     startup,
     swd,
     upstream,
@@ -33,6 +35,7 @@ from bench.common import LLADA_MASK, Shape, llada_shaped
 from bench.measure import Bench, Column, by_turns, least, main, ratio, side_by_side, table
 from tests.paths import ROOT
 from unmask.kernels.product import agrees
+from unmask.lab.sweep.store import Store
 
 BENCHES = (decision, models, swd, batching, startup, growth, history, profile, forward)
 TINY = {
@@ -323,3 +326,48 @@ def test_the_free_slot_is_chosen_on_one_split_and_reported_on_the_other(tmp_path
     assert out.startswith("On the calibration split, against plain EB at equal forwards:")
     assert out.count("4 comparisons in 2 fields.") == 2
     assert "eb(0.1, free=order): 4 comparisons in 2 fields." in out
+
+
+def test_the_recommended_rule_is_chosen_on_one_split_and_judged_on_unused_problems(
+    tmp_path, capsys, monkeypatch
+):
+    monkeypatch.setattr(recommended, "GRID", recommended.GRID[:3])
+    few = ["--tasks", "copy,sort", "--calibration", "2", "--test", "1", "--folder", str(tmp_path)]
+    recommended.main(few)
+    out = capsys.readouterr().out
+    assert out.count("\n| `") == 12  # every candidate has its line
+    assert "of 12 may be chosen. The leader: `" in out
+    assert out.endswith(("The rule before stays.\n", "The rule before gives way.\n"))
+    with Store(tmp_path / "test.sqlite") as store:
+        (name,) = {row.ask.example for trial in store.trials() for row in store.rows(trial)
+                   if trial.task == "sort"}  # fmt: skip
+    assert name == "sort/200"  # the lab has those before it
+
+
+def outcomes(solved, forwards):
+    return SimpleNamespace(solved=lambda: solved, values=lambda name: forwards)
+
+
+def tabled(**rules):
+    """Outcomes of rules on 200 problems, given how many each solves and its forwards."""
+    return {
+        recommended.BEFORE if name == "before" else recommended.Candidate(name, *window):
+        recommended.Measured((outcomes([i < right for i in range(200)], [nfe] * 200),))
+        for name, (right, nfe, *window) in rules.items()
+    }  # fmt: skip
+
+
+def test_the_cheapest_rule_that_is_not_worse_than_the_leader_is_recommended():
+    table = tabled(best=(180, 9.0), near=(178, 5.0), far=(150, 2.0), kept=(199, 1.0, "full"))
+    ps, good = recommended.choose(table)
+    assert [each.rule for each in good] == ["near", "best"]
+    assert [ps[each] < 0.05 for each in table] == [False, False, True, True]
+
+
+@pytest.mark.parametrize(
+    ("right", "nfe", "way"),
+    [(190, 9.0, True), (180, 4.0, True), (180, 5.0, False), (150, 1.0, False)],
+)
+def test_a_rule_gives_way_to_one_that_solves_more_or_as_many_with_fewer_forwards(right, nfe, way):
+    table = tabled(before=(180, 5.0), new=(right, nfe))
+    assert recommended.gives_way(table, recommended.Candidate("new")) is way
