@@ -54,9 +54,10 @@ def test_public_checkpoints_are_listed_with_those_for_a_laptop_first(capsys, mon
     out = capsys.readouterr().out
     rows = {line.split()[0]: line for line in out.splitlines() if "/" in line}
     sdar = rows["JetLM/SDAR-1.7B-Chat"].split()
-    assert sdar[1:6] == ["2.03B", "4.06GB", "2.65GB", "1.95GB", "not"]  # licence: not seen
+    assert sdar[1:6] == ["2.03B", "8.13GB", "4.06GB", "2.65GB", "2.04GB"]
+    assert sdar[6:8] == ["not", "seen"]  # its licence
     assert "Apache-2.0" in rows["fredzzp/open-dcoder-0.5B"]
-    assert rows["inclusionAI/LLaDA2.0-mini"].split()[2:5] == ["32.5GB", "-", "-"]  # experts
+    assert rows["inclusionAI/LLaDA2.0-mini"].split()[2:6] == ["65GB", "32.5GB", "-", "-"]  # experts
     assert out.index("for a laptop") < out.index("JetLM/SDAR-1.7B-Chat")
     assert out.index("for a larger machine") < out.index("GSAI-ML/LLaDA-8B-Instruct")
 
@@ -76,7 +77,11 @@ def test_the_numbers_of_a_folder_are_those_of_the_loaded_model(capsys, folder):
     model, tokenizer = load(folder)
     count = sum(parameter.numel() for parameter in model.module.parameters())
     assert record["parameters"] == record["active_parameters"] == count
-    assert record["memory"] == {"bfloat16": 2 * count, "float32": 4 * count}
+    memory = record["memory"]
+    assert (memory["float32"], memory["bfloat16"]) == (4 * count, 2 * count)
+    inner = sum(parameter.numel() for parameter in model.module.layers.parameters())
+    assert memory["int8"] == 2 * count - inner
+    assert 2 * (count - inner) < memory["int4"] < memory["int8"]
     assert record["size"] == (folder / "model.safetensors").stat().st_size
     expected = {
         "family": "llada",

@@ -89,7 +89,7 @@ def test_the_sizes_follow_from_the_published_config(known):
 
 def test_fewer_bits_take_less_memory_but_not_in_the_embedding():
     for known in KNOWN:
-        assert known.memory(16) == 2 * known.parameters
-        assert 2 * known.outer < known.memory(4) < known.memory(8) < known.memory(16)
-        inner = known.parameters - known.outer
-        assert known.memory(8) == 2 * known.outer + inner
+        sizes = [known.memory(name) for name in ("float32", "bfloat16", "int8", "int4")]
+        assert sizes[:2] == [4 * known.parameters, 2 * known.parameters]
+        assert 2 * known.outer < sizes[3] < sizes[2] < sizes[1]
+        assert sizes[2] == 2 * known.outer + known.parameters - known.outer

@@ -6,7 +6,7 @@ import argparse
 import json
 import shutil
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from unmask.cli.options import add_options, examples, given_options, refuse
@@ -89,22 +89,26 @@ def _checkpoints() -> Iterator[dict[str, Any]]:
             "family": known.family,
             "parameters": known.parameters,
             "laptop": known.laptop,
-            "memory": {
-                "bfloat16": known.memory(16),
-                "int8": known.memory(8) if known.quantizable else None,
-                "int4": known.memory(4) if known.quantizable else None,
-            },
+            "memory": _memory(known.memory, known.quantizable),
             "licence": known.licence,
             "note": known.note,
         }
 
 
+def _memory(at: Callable[[str], int], quantizable: bool) -> dict[str, int | None]:
+    """The bytes of the weights at each precision; None where it is not supported."""
+    from unmask.models.memory import WIDTHS
+
+    kept = {name: quantizable or width >= 2 for name, width in WIDTHS.items()}
+    return {name: at(name) if kept[name] else None for name in WIDTHS}
+
+
 def _checkpoints_as_text(checkpoints: list[dict[str, Any]]) -> Iterator[str]:
-    yield "Public checkpoints, and the memory of their weights (int8, int4 without scales)."
+    yield "Public checkpoints, and the memory of their weights (--dtype, --quantize)."
     yield "'unmask models PATH' describes a folder, '--families' lists the families."
     width = max(len(each["hub_id"]) for each in checkpoints)
-    columns = "  {:>6}  {:>6}  {:>6}  {:>6}  {:<10}  {:<15}"
-    heading = columns.format("size", "bf16", "int8", "int4", "licence", "family")
+    columns = " {:>6} {:>6} {:>6} {:>6} {:>6}  {:<10} {:<15}"
+    heading = columns.format("size", "fp32", "bf16", "int8", "int4", "licence", "family")
     narrow = shutil.get_terminal_size((120, 24)).columns < width + len(heading)
     width, gap = (0, "\n") if narrow else (width, "")  # there the numbers are below the name
     for laptop in (True, False):
@@ -199,7 +203,7 @@ def _described(path: str, mask_id: int | None, family: str | None) -> dict[str, 
         "dtypes": list(stored.dtypes),
         "files": [file.name for file in stored.files],
         "size": stored.size,
-        "memory": {"bfloat16": stored.memory(2), "float32": stored.memory(4)},
+        "memory": _memory(stored.memory, arch.experts is None),
         **_attention(arch),
         "mask_id": spec.mask_id,
         "mask_token": tokenizer.engine.id_to_token(spec.mask_id),
@@ -229,7 +233,9 @@ def _described_as_text(record: dict[str, Any]) -> Iterator[str]:
         "vocabulary": f"{record['vocab_size']:,} rows, {record['tokenizer_size']:,} of them tokens",
         "parameters": _parameters_in_words(record),
         "stored": f"{', '.join(record['dtypes'])}; {_size(record['size'])} in {_files(files)}",
-        "memory": f"{_size(memory['bfloat16'])} in bfloat16, {_size(memory['float32'])} in float32",
+        "memory": ", ".join(
+            f"{_size(count)} in {name}" for name, count in memory.items() if count is not None
+        ),
         "mask": f"{record['mask_id']} {record['mask_token']} (from {origin})",
         "EOS": f"{record['eos_id']}; these end a text: "
         + ", ".join(f"{number} {token}" for number, token in stops),

@@ -18,7 +18,7 @@ from unmask.models.caches import Cached
 from unmask.models.denoiser import Canvas, ModelSpec
 from unmask.models.describe import Description
 from unmask.models.load import default_dtype
-from unmask.models.memory import free_memory
+from unmask.models.memory import WIDTHS, free_memory, weight_bytes
 from unmask.models.pretrained import Pretrained
 from unmask.models.products import INSTRUCTIONS, multiplies
 from unmask.models.stored import StoredModel
@@ -27,7 +27,6 @@ from unmask.text.session import Session
 RULE, LENGTH = "confidence | top(4)", 8
 PROMPTS = (5, 17, 9, 30, 12)  # tokens of the prompts of a batch
 CANVAS = 128  # positions of the forward that is timed, if the context has as many
-WIDTHS = {"float32": 4.0, "bfloat16": 2.0, "int8": 1.0, "int4": 0.5625}  # bytes of a weight
 BATCHES, LENGTHS = (1, 8, 32), (512, 2048)
 GIGA = 1e9
 
@@ -86,7 +85,7 @@ def _allocated(session: Session, outline: Pretrained) -> float:
     assert known is not None
     if kind is None and session.device.type == "cpu" and outline.dtype == _stored_dtype(known):
         return 0.0
-    return _weights(outline, outline.dtype.itemsize if kind is None else WIDTHS[kind])
+    return _weights(outline, kind or _precision(outline))
 
 
 def _too_large(session: Session, needed: float, free: int) -> Finding:
@@ -146,11 +145,11 @@ def speed(model: Pretrained, context: int = CANVAS) -> Finding:
 def fits(model: Pretrained, free: int, quantized: str | None, context: int) -> Iterator[Finding]:
     """For each precision: the memory of the weights, and the batches for which there is room."""
     arch = model.arch
-    used = quantized or ("float32" if model.dtype.itemsize == 4 else "bfloat16")
+    used = quantized or _precision(model)
     for name, width in WIDTHS.items():
         if width < 2 and arch.experts is not None:
             continue
-        weights = _weights(model, width)
+        weights = _weights(model, name)
         sizes = [
             f"{max(batches)} x {length}"
             for length in sorted({min(length, context) for length in LENGTHS})
@@ -172,13 +171,18 @@ def _name(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")
 
 
-def _weights(model: Pretrained, width: float) -> float:
-    """Bytes of the weights; embedding and head are never quantised."""
+def _precision(model: Pretrained) -> str:
+    """The precision in the table with as many bytes as the model's dtype."""
+    return "float32" if model.dtype.itemsize == 4 else "bfloat16"
+
+
+def _weights(model: Pretrained, precision: str) -> int:
+    """Bytes of the weights."""
     with torch.device("meta"):
         module = type(model.module)(model.arch)
     layers = sum(p.numel() for p in module.layers.parameters())
     others = sum(p.numel() for p in module.parameters()) - layers
-    return layers * width + others * max(width, 2)
+    return weight_bytes(layers, others, precision)
 
 
 def _working(arch: Architecture, batch: int, length: int, width: float) -> float:

@@ -24,6 +24,7 @@ from unmask.models.config import Config
 from unmask.models.denoiser import MOST_BLOCK, ModelSpec
 from unmask.models.families import family_of, in_blocks, is_ambiguous, is_guessed
 from unmask.models.family import Family
+from unmask.models.memory import weight_bytes
 from unmask.models.quantized import refuse_quantized
 from unmask.models.recommended import recommendation
 from unmask.models.stored import StoredModel
@@ -68,10 +69,12 @@ class Weights:
     files: tuple[Path, ...]
     size: int  # of the files, in bytes
     in_float32: int  # parameters that stay in float32 in every dtype
+    inner: int  # parameters of the layers, which `quantize` makes smaller
 
-    def memory(self, width: int) -> int:
-        """The bytes of the weights at `width` bytes a number."""
-        return (self.parameters - self.in_float32) * width + self.in_float32 * 4
+    def memory(self, precision: str) -> int:
+        """The bytes of the weights in float32, bfloat16, int8 or int4."""
+        outer = self.parameters - self.inner - self.in_float32
+        return weight_bytes(self.inner, outer, precision) + self.in_float32 * 4
 
 
 def describe(
@@ -243,6 +246,11 @@ def weights(description: Description) -> Weights:
         files=files,
         size=sum(file.stat().st_size for file in files),
         in_float32=sum(size for name, size in sizes.items() if name.endswith(KEPT_IN_FLOAT32)),
+        inner=sum(
+            size
+            for name, size in sizes.items()
+            if name.startswith("layers.") and not name.endswith(KEPT_IN_FLOAT32)
+        ),
     )
 
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from unmask.models.memory import weight_bytes
+
 LAPTOP = 5e9  # bytes of bfloat16 weights that leave room to work on a machine of 8 GB
 NOT_SEEN = "not seen"
 
@@ -22,9 +24,9 @@ class KnownCheckpoint:
     licence: str = NOT_SEEN
     note: str = ""
 
-    def memory(self, bits: int) -> int:
-        """The bytes of the weights at 16, 8 or 4 bits a number, without scales."""
-        return 2 * self.outer + (self.parameters - self.outer) * bits // 8
+    def memory(self, precision: str) -> int:
+        """The bytes of the weights in float32, bfloat16, int8 or int4."""
+        return weight_bytes(self.parameters - self.outer, self.outer, precision)
 
     @property
     def quantizable(self) -> bool:
@@ -34,7 +36,7 @@ class KnownCheckpoint:
     @property
     def laptop(self) -> bool:
         """Whether it runs on a machine with 8 GB of memory, in bfloat16."""
-        return self.memory(16) <= LAPTOP
+        return self.memory("bfloat16") <= LAPTOP
 
 
 _QWEN3_600M, _QWEN2_500M = (596_049_920, 155_582_464), (494_032_768, 136_134_656)
