@@ -127,6 +127,7 @@ def test_the_block_of_a_block_causal_model_is_chosen_when_it_is_loaded(tmp_path)
     ("make", "message"),
     [
         (lambda: Session(lenght=3), "unknown option 'lenght'; did you mean 'length'"),
+        (lambda: Session(quantize="int8", pack=True), "quantize and pack do not work together"),
         (lambda: Session(temperature=-1), "temperature must be a number >= 0, got -1"),
         (lambda: Session(eos="stopp"), "did you mean 'stop'"),
         (lambda: Session("no/such/folder"), "is not a folder"),

@@ -98,6 +98,7 @@ class Session:
     def _describe(self, source: str, device: str | torch.device | None) -> None:
         """Read all of a checkpoint but its weights."""
         self.name, self.device = str(Path(source)), usable_device(device)
+        self._load_options()  # raises before anything is read
         known = describe(find_folder(source), self.options.mask_id, family=self.options.family)
         free = replace(self.options, language=None)
         resolved = resolve(sized(free, known), known.spec)
@@ -306,9 +307,12 @@ class Session:
     def _base(self) -> Any:
         if self.checkpoint is None:
             return self._in_memory
+        return load_described(self.checkpoint, self._load_options()).model
+
+    def _load_options(self) -> LoadOptions:
+        """How the weights are loaded; raises if the options do not work together."""
         ours = self.options
-        options = LoadOptions(self.device, ours.dtype, ours.quantize, ours.pack)
-        return load_described(self.checkpoint, options).model
+        return LoadOptions(self.device, ours.dtype, ours.quantize, ours.pack)
 
     def load_on(self, device: str | torch.device) -> None:
         """Load the model there when it is next needed; free it if it is elsewhere now."""
