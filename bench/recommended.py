@@ -99,7 +99,7 @@ class Measured:
     def nfe(self) -> float:
         return fmean(self.forwards)
 
-    def less(self, other: Measured) -> tuple[Paired, Mean]:
+    def beyond(self, other: Measured) -> tuple[Paired, Mean]:
         """How many more problems it solves than another one, and with how many more forwards."""
         more = [a - b for a, b in zip(self.forwards, other.forwards, strict=True)]
         return paired(other.solved, self.solved), bootstrap_mean(more)
@@ -141,7 +141,7 @@ def rank(table: Table, who: Iterable[Candidate]) -> list[Candidate]:
 def choose(table: Table) -> tuple[dict[Candidate, float], list[Candidate]]:
     """Holm's p of every candidate against the leader, and those that may be chosen, best first."""
     leader, *_ = rank(table, (each for each in table if each.allowed))
-    losses = {each: table[each].less(table[leader])[0] for each in table if each != leader}
+    losses = {each: table[each].beyond(table[leader])[0] for each in table if each != leader}
     ps = dict(zip(losses, holm([loss.p for loss in losses.values()]), strict=True))
     worse = {each for each, loss in losses.items() if ps[each] < LEVEL and loss.difference < 0}
     good = [each for each in table if each.allowed and each not in worse]
@@ -166,7 +166,7 @@ def test_lines(table: Table, tasks: Sequence[str]) -> Iterator[str]:
         yield f"| {task} | " + " | ".join(map(str, cells)) + " |"
     yield "| all | " + " | ".join(map(str, table.values())) + " |"
     for base in (BEFORE, ONE_BY_ONE):
-        differences = [measured.less(table[base]) for measured in table.values()]
+        differences = [measured.beyond(table[base]) for measured in table.values()]
         yield (
             f"| points more than {_cell(base)} | "
             + " | ".join(
@@ -188,7 +188,7 @@ def test_lines(table: Table, tasks: Sequence[str]) -> Iterator[str]:
 
 def gives_way(table: Table, chosen: Candidate) -> bool:
     """Whether the rule before gives way to the chosen one, by the test problems."""
-    right, cost = table[chosen].less(table[BEFORE])
+    right, cost = table[chosen].beyond(table[BEFORE])
     if right.interval.low > 0:
         return True
     return right.interval.high >= 0 and cost.interval.high < 0

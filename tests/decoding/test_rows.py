@@ -29,6 +29,7 @@ from unmask import (
     prompt_request,
     selection,
 )
+from unmask.decoding.rows import Rows
 from unmask.models.denoiser import Hidden
 
 TOP = "confidence | top(1)"
@@ -41,6 +42,15 @@ def request_of(model, length=6, rule=TOP, prompt=(1,), seed=0, **knobs):
 
 
 @pytest.mark.long
+def test_a_row_that_is_dropped_before_its_first_step_leaves_nothing_behind():
+    model = random_lookup(0)
+    rows = Rows(model, request_of(model).settings)
+    rows.admit(request_of(model), 0)
+    rows.drop(0)
+    rows.admit(request_of(model), 1)
+    assert len(rows) == len(rows.state) == 1
+
+
 def test_a_budget_of_steps_is_never_exceeded_and_fills_everything():
     model = random_lookup(7)
     for number, text in enumerate(pair_texts()):

@@ -304,6 +304,13 @@ def test_weights_that_stay_mapped_to_their_file_need_no_free_memory(as_json, mon
     assert findings["fits float32"]["status"] == "slow"
 
 
+def test_weights_that_are_packed_need_free_memory(as_json, monkeypatch):
+    monkeypatch.setattr(model_checks, "free_memory", lambda device: 10)
+    code, findings = as_json("--model", GPT, "--pack")
+    assert (code, findings["model"]["status"]) == (1, "fault")
+    assert "is not loaded" in findings["model"]["says"]
+
+
 def test_a_forward_that_fails_is_a_fault(as_json, monkeypatch):
     def fails(self, canvas):
         raise RuntimeError("no kernel image\nfor this device")

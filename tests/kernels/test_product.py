@@ -79,6 +79,16 @@ def test_the_order_does_not_depend_on_the_threads_of_the_first_product():
         torch.set_num_threads(1)
 
 
+@pytest.mark.usefixtures("unchecked")
+def test_the_comparison_is_made_on_the_cpu_whatever_the_default_device():
+    expected = order()
+    order.cache_clear()
+    with torch.device("meta"):
+        assert order() == expected
+    with pytest.raises(ValueError, match="must be on the CPU"):
+        multiply(drawn(4, 500), drawn(300, 500).to("meta"))
+
+
 @usable
 def test_neither_threads_nor_other_rows_change_a_bit():
     x, weight = drawn(150, 500), drawn(1000, 500, seed=1)

@@ -12,14 +12,17 @@ CPU = torch.device("cpu")
 
 def test_a_container_has_the_memory_of_its_limit(tmp_path, monkeypatch):
     limit, used = tmp_path / "memory.max", tmp_path / "memory.current"
-    monkeypatch.setattr(memory_module, "GROUPS", ((str(limit), str(used)),))
+    group = (str(tmp_path), limit.name, used.name, "inactive_file")
+    monkeypatch.setattr(memory_module, "GROUPS", (group,))
     free, total = memory(CPU)  # there is no such file
     assert 0 < free <= total
     used.write_text("3000\n")
     limit.write_text("10000\n")
     assert memory(CPU) == (7000, 10000)
-    limit.write_text("2000\n")  # less than is used already
-    assert memory(CPU) == (0, 2000)
+    (tmp_path / "memory.stat").write_text("anon 500\ninactive_file 2500\nactive_file 9\n")
+    assert memory(CPU) == (9500, 10000)  # pages of files can be freed
+    limit.write_text("400\n")  # less than is used already
+    assert memory(CPU) == (0, 400)
     for no_limit in ("max\n", f"{1 << 62}\n"):
         limit.write_text(no_limit)
         assert memory(CPU)[1] == total

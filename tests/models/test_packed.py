@@ -150,3 +150,23 @@ def test_a_replay_packs_the_weights_again():
     session = Session(pack=True, length=16)
     assert session.source().pack is True
     assert packed_parts(session.source().load())
+
+
+def test_an_input_whose_gradient_is_wanted_gets_it():
+    linear, weight = packed_linear(48, 32, torch.float32)
+    x = torch.randn(5, 48).requires_grad_()
+    linear(x).sum().backward()
+    assert torch.allclose(x.grad, weight.sum(0).expand(5, -1))
+
+
+def test_an_input_of_another_dtype_is_told_as_by_an_ordinary_map():
+    linear, _ = packed_linear(48, 32, torch.float32)
+    with pytest.raises(RuntimeError, match="dtype"):
+        linear(torch.randn(5, 48).double())
+
+
+def test_a_saved_state_holds_the_ordinary_weights():
+    linear, weight = packed_linear(48, 32, torch.float32)
+    state = torch.nn.Sequential(linear).state_dict()
+    assert list(state) == ["0.bias", "0.weight"]
+    assert torch.equal(state["0.weight"], weight)

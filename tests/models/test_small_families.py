@@ -206,11 +206,12 @@ def test_modernberts_end_is_the_tokenizers_and_not_the_configs():
 def test_special_tokens_may_be_named_in_a_file_of_their_own(tmp_path):
     """Old savers name them in special_tokens_map.json alone; both files may name others too."""
     named = ("eos_token", "mask_token", "pad_token", "additional_special_tokens")
-    change = {"tokenizer_config": dict.fromkeys(named, ...)}
-    for name in ("open-dcoder-tiny", "diffugpt-tiny", "modernbert-chat-tiny"):
-        folder = copied(tmp_path, name, name, **change)
-        spec, before = load(folder).model.spec, loaded(name).model.spec
-        assert (spec.mask_id, spec.stop_ids) == (before.mask_id, before.stop_ids)
+    for absent, value in (("missing", ...), ("null", None)):
+        change = {"tokenizer_config": dict.fromkeys(named, value)}
+        for name in ("open-dcoder-tiny", "diffugpt-tiny", "modernbert-chat-tiny"):
+            folder = copied(tmp_path, name, f"{name}-{absent}", **change)
+            spec, before = load(folder).model.spec, loaded(name).model.spec
+            assert (spec.mask_id, spec.stop_ids) == (before.mask_id, before.stop_ids)
     change_json(folder / "tokenizer_config.json", mask_token="[UNK]")
     assert load(folder).model.spec.mask_id == 440
 

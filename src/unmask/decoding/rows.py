@@ -257,5 +257,6 @@ class Rows:
         return results
 
     def _keep(self, rows: list[int]) -> None:
+        state = self.state  # with the rows that have just arrived
         self.members = [self.members[row] for row in rows]
-        self._state = self.state.taken(torch.tensor(rows)) if rows else None
+        self._state = state.taken(torch.tensor(rows)) if rows else None

@@ -10,7 +10,7 @@ from unmask import kernels
 from unmask.doctor.finding import Finding
 from unmask.kernels import codes, layer, native, product
 from unmask.kernels.check import disagreement
-from unmask.kernels.common import Unavailable
+from unmask.kernels.common import OTHER_BITS, Unavailable
 from unmask.kernels.native import BUILD, LIBRARY
 from unmask.models import packed
 
@@ -37,11 +37,11 @@ def kernels_on(device: torch.device) -> Iterator[Finding]:
 def _torchs_bits(name: str, does: str, reason: str | None, advice: str) -> Finding:
     """Whether the native kernel does what torch would do with the same bits, or why torch does."""
     if reason is None:
-        return Finding(name, "ok", f"native {does}, with torch's bits")
+        return Finding(name, "ok", f"native {does}, with torch's bits on one thread")
     if _unusable():
         return Finding(name, "slow", f"torch {does}, since native is not usable", REBUILD)
     says = f"torch {does}; native is not used: {reason}"
-    return Finding(name, "ok", says, advice if "the bits" in reason else NOTHING)
+    return Finding(name, "ok", says, advice if reason.startswith(OTHER_BITS) else NOTHING)
 
 
 def _packing(device: torch.device) -> Finding:

@@ -83,7 +83,8 @@ def _allocated(session: Session, outline: Pretrained) -> float:
     """Bytes that loading takes; weights that stay mapped to their file take none."""
     known, kind = session.checkpoint, session.options.quantize
     assert known is not None
-    if kind is None and session.device.type == "cpu" and outline.dtype == _stored_dtype(known):
+    mapped = kind is None and session.device.type == "cpu" and not session.options.pack
+    if mapped and outline.dtype == _stored_dtype(known):
         return 0.0
     return _weights(outline, kind or _precision(outline))
 

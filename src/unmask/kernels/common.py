@@ -69,6 +69,9 @@ class ReduceInput:
 ReduceRows = Callable[[ReduceInput], Stats]
 
 
+OTHER_BITS = "it does not have the bits of torch's"  # begins why a kernel is not used
+
+
 class Unavailable(Exception):  # noqa: N818  (reads as the sentence it prints)
     """Why a kernel cannot be used here."""
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import rms_norm
 
-from unmask.kernels.common import Unavailable
+from unmask.kernels.common import OTHER_BITS, Unavailable
 from unmask.kernels.native import TYPES, library
 
 LANES = 8  # numbers that the kernel takes at once
@@ -108,11 +108,11 @@ def agrees() -> bool:
 @cache
 def trouble() -> str | None:
     """Why the kernel is not used here; None if it is."""
-    with torch.inference_mode():
+    with torch.device("cpu"), torch.inference_mode():  # a loader may have set the meta device
         try:
             for ours, torchs in _examples():
                 if not torch.equal(ours, torchs):
-                    return "it does not have the bits of torch's norms and rotations"
+                    return f"{OTHER_BITS} norms and rotations"
         except Unavailable as error:
             return str(error)
     return None

@@ -6,14 +6,16 @@ depend on how many rows there are. The kernel has the bits that torch has on one
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache
+from threading import Lock
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 from torch.nn.functional import linear
 
-from unmask.kernels.common import Unavailable
+from unmask.kernels.common import OTHER_BITS, Unavailable
 from unmask.kernels.native import TYPES, library
 
 PANEL = 16  # rows of x that lie side by side
@@ -21,6 +23,7 @@ SMALLEST = 1 << 17  # weights; with fewer, a call takes longer than the product
 SHORTEST = 384  # inputs; MKL adds fewer in one chain
 SHARE = 1 << 23  # multiplications per thread: fewer take less time than starting a thread
 WEIGHTS = {**TYPES, torch.int8: 3}
+_COMPARING = Lock()  # a comparison sets the number of threads of the process for its time
 NEEDED = {1: "AVX2", 2: "AVX-512"}  # by the level of the kernel
 
 
@@ -57,6 +60,8 @@ def multiply(
     """
     by = by or order() or ORDERS[-1]
     (rows, inputs), outputs = x.shape, len(weight)
+    if not (x.is_cpu and weight.is_cpu):
+        raise ValueError(f"x and weight must be on the CPU, got {x.device} and {weight.device}")
     if x.dtype != torch.float32 or weight.shape[1:] != x.shape[1:]:
         raise ValueError(f"x must be float32 [M, {weight.shape[1]}], got {x.dtype} {[*x.shape]}")
     if bias is not None and (bias.dtype != torch.float32 or bias.shape != (outputs,)):
@@ -87,7 +92,8 @@ def trouble() -> str | None:
 @cache
 def order() -> Order | None:
     """The order that has torch's bits here; None if there is none, or no kernel."""
-    return next((each for each in ORDERS if _trouble_with(each) is None), None)
+    with _COMPARING:
+        return next((each for each in ORDERS if _trouble_with(each) is None), None)
 
 
 def _trouble_with(by: Order) -> str | None:
@@ -103,12 +109,17 @@ def _trouble_with(by: Order) -> str | None:
 
 
 def _difference(by: Order) -> str | None:
+    with torch.device("cpu"), torch.inference_mode():  # a loader may have set the meta device
+        same = all(torch.equal(ours, torchs) for ours, torchs in _examples(by))
+    return None if same else f"{OTHER_BITS} product"
+
+
+def _examples(by: Order) -> Iterator[tuple[Tensor, Tensor]]:
+    """Products of the kernel and of torch."""
     generator = torch.Generator().manual_seed(0)
     for rows, inputs, outputs in ((by.fewest, SHORTEST, 512), (33, 1000, 231), (70, 512, 257)):
         x = torch.randn(rows, inputs, generator=generator)
         weight = torch.randn(outputs, inputs, generator=generator)
         bias = torch.randn(outputs, generator=generator)
-        same = torch.equal(multiply(x, weight, by=by), torch.mm(x, weight.t()))
-        if not same or not torch.equal(multiply(x, weight, bias, by), linear(x, weight, bias)):
-            return "it does not have the bits of torch's product"
-    return None
+        yield multiply(x, weight, by=by), torch.mm(x, weight.t())
+        yield multiply(x, weight, bias, by), linear(x, weight, bias)

@@ -165,6 +165,8 @@ class Checkpoint:
                 if shapes[0] != shapes[1]:
                     return False
                 common = min(dtypes, key=lambda dtype: dtype.itemsize)
+                if {*dtypes} == {torch.float16, torch.bfloat16}:  # neither holds the other
+                    common = torch.float32
                 rows = max(1, STRIP // max(1, math.prod(shapes[0][1:])))
                 for start in range(0, shapes[0][0], rows):
                     strips = [piece[start : start + rows].to(common) for piece in pieces]

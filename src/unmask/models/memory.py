@@ -17,14 +17,18 @@ def weight_bytes(inner: int, outer: int, precision: str) -> int:
     return int(inner * width + outer * max(width, WIDTHS["bfloat16"]))
 
 
-# What a container may use and uses, in both versions of Linux's control groups.
+# What a container may use, uses, and could free of it at once (pages of files), in both versions of
+# Linux's control groups.
 GROUPS = (
-    ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
+    ("/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"),
     (
-        "/sys/fs/cgroup/memory/memory.limit_in_bytes",
-        "/sys/fs/cgroup/memory/memory.usage_in_bytes",
+        "/sys/fs/cgroup/memory",
+        "memory.limit_in_bytes",
+        "memory.usage_in_bytes",
+        "total_inactive_file",
     ),
 )
+UNKNOWN = 1 << 62  # bytes, where the system does not tell
 
 
 def memory(device: torch.device) -> tuple[int, int]:
@@ -32,29 +36,31 @@ def memory(device: torch.device) -> tuple[int, int]:
     if device.type == "cuda":
         return torch.cuda.mem_get_info(device)
     free, total = _of_machine()
-    for limit, used in GROUPS:
-        most, taken = _number(limit), _number(used)
+    for group in GROUPS:
+        folder = Path(group[0])
+        most, taken = (_numbers(folder / name).get("") for name in group[1:3])
         if most is not None and taken is not None and most < total:
+            taken -= _numbers(folder / "memory.stat").get(group[3], 0)
             free, total = max(0, min(free, most - taken)), most
     return free, total
 
 
 def _of_machine() -> tuple[int, int]:
+    if not hasattr(os, "sysconf"):  # Windows
+        return UNKNOWN, UNKNOWN
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    available = _numbers(Path("/proc/meminfo")).get("MemAvailable:")
+    return total if available is None else available * 1024, total
+
+
+def _numbers(file: Path) -> dict[str, int]:
+    """The numbers in a file by the words before them; nothing of a file that cannot be read."""
     try:
-        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        lines = file.read_text(encoding="ascii").splitlines()
     except OSError:
-        return total, total
-    sizes = {line.split(":")[0]: int(line.split()[1]) * 1024 for line in lines}
-    return sizes.get("MemAvailable", total), total
-
-
-def _number(file: str) -> int | None:
-    """The number in a file; None if there is none, as in a group without a limit."""
-    try:
-        return int(Path(file).read_text(encoding="ascii"))
-    except (OSError, ValueError):
-        return None
+        return {}
+    words = (line.removesuffix(" kB").split() for line in lines if line.strip())
+    return {" ".join(before): int(last) for *before, last in words if last.isdigit()}
 
 
 def free_memory(device: torch.device) -> int:

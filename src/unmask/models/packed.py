@@ -13,7 +13,7 @@ from torch.nn import functional as F  # noqa: N812  (the field's name for it)
 from unmask.errors import ModelError
 from unmask.models.layers import ConvertedLinear, Linear
 from unmask.models.memory import free_memory
-from unmask.models.products import multiplies, several_rows
+from unmask.models.products import is_recorded, multiplies, several_rows
 
 PACKED = (torch.float32, torch.bfloat16)
 SPARE = 0.2  # share of the free memory that packed weights leave to everything else
@@ -36,8 +36,10 @@ class PackedLinear(ConvertedLinear):
         self.register_parameter("weight", None)
 
     def forward(self, x: Tensor) -> Tensor:
-        if self.packed is None or x.dtype != self.packed.dtype:
+        if self.packed is None:
             return super().forward(x)
+        if x.dtype != self.packed.dtype or is_recorded(x):
+            return F.linear(x, self.packed.to_dense(), self.bias)
         flat = several_rows(x.reshape(-1, self.in_features))
         out: Tensor = _ops._linear_pointwise(flat, self.packed, self.bias, "none", [], "")
         return out[: x.shape[:-1].numel()].view(*x.shape[:-1], self.out_features)
@@ -53,6 +55,12 @@ class PackedLinear(ConvertedLinear):
         self.unpack()
         super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
         return self
+
+    def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
+        """A saved model holds the ordinary weight."""
+        super()._save_to_state_dict(destination, prefix, keep_vars)
+        if self.packed is not None:
+            destination[f"{prefix}weight"] = self.packed.to_dense()
 
     def __getstate__(self) -> dict[str, Any]:
         """A copy or a pickle holds the ordinary weight: an opaque one cannot be copied."""

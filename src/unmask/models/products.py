@@ -12,8 +12,6 @@ from torch.nn import functional as F  # noqa: N812  (the field's name for it)
 from unmask.kernels.product import SHORTEST, SMALLEST, agrees, multiply, serves
 
 STRIP = 1 << 19  # weights that are widened at once on the CPU: 2 MB, which a cache holds
-LEAST_ROWS = 4  # fewer rows would be multiplied by another routine, which rounds differently
-LEAST_ROWS_FLOAT32 = 16  # the same in float32
 
 # The instructions that multiply a dtype; x86 processors without them convert number by number.
 INSTRUCTIONS = {
@@ -27,14 +25,15 @@ Widen = Callable[[slice, torch.dtype], Tensor]  # some rows of a weight in a wid
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """x W^T + b, rounded once.
 
-    In float32 the result has the bits of torch's. In bfloat16 or float16, on an x86 processor that
+    In float32 the result has the bits that torch's has for many rows on one thread; with a small
+    weight it is torch's own. In bfloat16 or float16, on an x86 processor that
     does not multiply it, the weight is widened to float32 part by part and multiplied: 5 to 7 times
     as fast as torch's own product. The sums are taken in another order, so about one result in
     5,000 is rounded to the next number.
     """
     if x.dtype == torch.float32 and weight.numel() < SMALLEST:  # before slower checks
         return F.linear(x, weight, bias)
-    if x.device.type != "cpu" or x.dtype != weight.dtype or _is_recorded(x, weight):
+    if x.device.type != "cpu" or x.dtype != weight.dtype or is_recorded(x, weight):
         return F.linear(x, weight, bias)
     rows = x.shape[:-1].numel()
     if x.dtype == torch.float32 and serves(weight):
@@ -55,11 +54,12 @@ def widened_product(flat: Tensor, stored: Tensor, widen: Widen) -> Tensor:
     return in_strips(flat, len(stored), widen)
 
 
-def _is_recorded(x: Tensor, weight: Tensor) -> bool:
+def is_recorded(x: Tensor, weight: Tensor | None = None) -> bool:
     """Whether torch must see the product: it compiles it, or takes its gradient."""
-    if torch.compiler.is_compiling() or type(weight) not in (Tensor, nn.Parameter):
+    if torch.compiler.is_compiling() or type(weight) not in (Tensor, nn.Parameter, type(None)):
         return True
-    return torch.is_grad_enabled() and (weight.requires_grad or x.requires_grad)
+    wanted = x.requires_grad or (weight is not None and weight.requires_grad)
+    return wanted and torch.is_grad_enabled()
 
 
 def in_strips(flat: Tensor, outputs: int, widen: Widen) -> Tensor:
@@ -69,7 +69,8 @@ def in_strips(flat: Tensor, outputs: int, widen: Widen) -> Tensor:
     there: on several threads torch may add the inputs of a row as the number of rows suggests.
     """
     (rows, inputs), flat = flat.shape, several_rows(flat)
-    by_kernel = flat.dtype == torch.float32 and flat.device.type == "cpu" and agrees()
+    on_cpu = flat.dtype == torch.float32 and flat.device.type == "cpu"
+    by_kernel = on_cpu and not is_recorded(flat) and agrees()
     out = flat.new_empty(len(flat), outputs)
     for strip in strips(outputs, inputs) if flat.device.type == "cpu" else [slice(None)]:
         wide = widen(strip, flat.dtype)
@@ -80,10 +81,14 @@ def in_strips(flat: Tensor, outputs: int, widen: Widen) -> Tensor:
     return out[:rows]
 
 
+def least_rows(dtype: torch.dtype) -> int:
+    """With fewer rows torch multiplies by another routine, which rounds in another way."""
+    return 16 if dtype == torch.float32 else 4
+
+
 def several_rows(flat: Tensor) -> Tensor:
     """Rows [M, K], with zeros below if they are few: so each is rounded as among many."""
-    rows, inputs = flat.shape
-    least = LEAST_ROWS_FLOAT32 if flat.dtype == torch.float32 else LEAST_ROWS
+    (rows, inputs), least = flat.shape, least_rows(flat.dtype)
     if rows >= least:
         return flat
     return torch.cat([flat, flat.new_zeros(least - rows, inputs)])

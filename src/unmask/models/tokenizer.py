@@ -47,7 +47,8 @@ class Tokenizer:
         """Read tokenizer.json, or vocab.json and merges.txt."""
         file = folder / "tokenizer_config.json"
         # Old savers name the special tokens in a file of their own alone.
-        config = read_optional(folder / "special_tokens_map.json") | read_optional(file)
+        named = {key: value for key, value in read_optional(file).items() if value is not None}
+        config = read_optional(folder / "special_tokens_map.json") | named
         try:
             roles = {role: _content(config[role]) for role in _ROLES if config.get(role)}
             template = _template(folder, config)

@@ -58,7 +58,8 @@ def test_an_address_where_nobody_listens_is_told_of_at_once(tmp_path):
     with closing(listen("127.0.0.1", 0)) as bound:  # bound, so that nobody else takes it
         address = f"127.0.0.1:{bound.getsockname()[1]}"
         store = tmp_path / "store.sqlite"
-        command = start("eval", "--task", "words", "--limit", 1, "--store", store, "--ray", address)
+        given = ("--task", "words", "--rule", "confidence | top(1)", "--limit", 1, "--store", store)
+        command = start("eval", *given, "--ray", address)
         code, _, told = done(command, 60)
     assert code == 2
     assert told.startswith(f"unmask eval: no Ray cluster at {address}: ")
@@ -68,7 +69,23 @@ def test_an_address_where_nobody_listens_is_told_of_at_once(tmp_path):
 def test_without_the_extra_it_says_what_to_install(tmp_path, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "ray", None)
     store = str(tmp_path / "store.sqlite")
-    assert main(["eval", "--task", "words", "--limit", "1", "--store", store, "--ray"]) == 2
+    assert (
+        main(
+            [
+                "eval",
+                "--task",
+                "words",
+                "--rule",
+                "confidence | top(1)",
+                "--limit",
+                "1",
+                "--store",
+                store,
+                "--ray",
+            ]
+        )
+        == 2
+    )
     assert capsys.readouterr().err == (
         "unmask eval: a cluster needs ray, which is not installed; pip install 'unmask[ray]'\n"
     )

@@ -94,6 +94,11 @@ def test_prompts_of_one_length_share_forwards_without_a_change_of_bits(half_mode
     assert calls == [5] * 8
 
 
+def test_an_exact_model_in_float32_has_the_bits_of_single_runs_for_prompts_of_one_length():
+    model = load(dtype="float32", exact=True).model
+    check_batch(model, "dual", RULES[1], prompts_of(4, sizes=(9,) * 5))
+
+
 def test_a_padded_model_computes_all_rows_in_one_forward(tmp_path):
     model, calls = load(make(tmp_path, "llada")).model, []
     model.module.register_forward_pre_hook(lambda _, given: calls.append(len(given[0])))

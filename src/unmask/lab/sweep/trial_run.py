@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, field
 from time import perf_counter
-
-import torch
 
 from unmask.decoding.results import Step
 from unmask.lab.sweep.plan import Work
 from unmask.lab.sweep.run_options import LastModel, model_of
 from unmask.models.denoiser import Denoiser
 from unmask.models.load import usable_device
+from unmask.models.memory import memory
 from unmask.text.clock import timed_steps
 
 SECONDS = 30.0  # for the trial runs of a sweep, all together
@@ -89,8 +87,5 @@ def _fits(work: Work, device: str) -> bool:
         return True
     size = sum(file.stat().st_size for file in checkpoint.folder.glob("*.safetensors"))
     place = usable_device(device)
-    if place.type == "cuda":
-        return size < torch.cuda.mem_get_info(place)[0]
-    if not hasattr(os, "sysconf"):  # Windows
-        return True
-    return size < os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    free, total = memory(place)
+    return size < (free if place.type == "cuda" else total)

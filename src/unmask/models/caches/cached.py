@@ -14,7 +14,7 @@ from unmask.models.caches.policies import POLICIES, BlockCache, Memory, Policy
 from unmask.models.caches.store import KeyValueStore, resized
 from unmask.models.denoiser import Canvas, Hidden, ModelSpec, ship
 from unmask.models.pretrained import Pretrained
-from unmask.models.products import LEAST_ROWS
+from unmask.models.products import least_rows
 from unmask.models.transformer import block_causal
 
 
@@ -98,14 +98,15 @@ class Cached:
     def _parts(self, canvas: Canvas, counts: Tensor) -> list[Part]:
         """All rows, or in an exact model those of equal shape, so that no row changes another's.
 
-        There the number of computed positions is rounded up to a multiple of `LEAST_ROWS`: with
-        fewer queries, attention would be rounded in another way alone than in a batch.
+        There the number of computed positions is rounded up to a multiple of `least_rows`: with
+        fewer queries, products and attention would be rounded in another way alone than in a batch.
         """
         if not self.model.exact:
             every = torch.arange(len(counts))
             return [Part(every, canvas.tokens.shape[-1], int(counts.max()))]
         lengths = canvas.lengths
-        queries = torch.minimum(-(-counts // LEAST_ROWS) * LEAST_ROWS, lengths)
+        least = least_rows(self.model.dtype)
+        queries = torch.minimum(-(-counts // least) * least, lengths)
         shapes = sorted({*zip(lengths.tolist(), queries.tolist(), strict=True)})
         return [
             Part(((lengths == length) & (queries == count)).nonzero()[:, 0], length, count)
