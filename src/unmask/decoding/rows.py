@@ -257,6 +257,5 @@ class Rows:
         return results
 
     def _keep(self, rows: list[int]) -> None:
-        state = self.state  # with the rows that have just arrived
         self.members = [self.members[row] for row in rows]
-        self._state = state.taken(torch.tensor(rows)) if rows else None
+        self._state, self._arrived = self.state.taken(torch.tensor(rows)) if rows else None, []

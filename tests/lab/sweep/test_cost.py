@@ -126,7 +126,7 @@ def test_the_papers_pace_is_for_the_papers_models_and_is_named(store):
 
 
 def test_a_model_that_is_too_large_is_not_loaded(store, monkeypatch):
-    monkeypatch.setattr(trial_run.os, "sysconf", lambda name: 1)
+    monkeypatch.setattr(trial_run, "memory", lambda device: (1, 1))
     last = lines(store)[-1]
     assert last == "embedded is too large for the memory of cpu, so there was no trial run of it"
 
