@@ -58,6 +58,15 @@ def chats(lm, count=5):
     return [lm.apply_chat_template(chat) for chat in users]
 
 
+def test_the_recommended_rule_is_told_where_none_is_given(caplog):
+    with caplog.at_level("INFO"):
+        unmask_lm(rule=None)
+        assert "unmask: rule entropy | threshold(-0.1) in blocks of 16 (measured" in caplog.text
+        caplog.clear()
+        unmask_lm()
+    assert "unmask: rule" not in caplog.text
+
+
 def test_texts_come_in_order_and_equal_those_of_generate_alone(embedded):
     session, prompts = Session(rule=RULE, block=16, length=32), chats(embedded)
     written = texts(embedded, prompts, max_gen_toks=32)

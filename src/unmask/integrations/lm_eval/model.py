@@ -42,6 +42,8 @@ class UnmaskLM(TemplateLM):  # type: ignore[misc]
         self.options = replace(options, device=self.ranks.device(options.device))
         pretrained, device = self.options.pretrained, self.options.device
         self.session = Session(pretrained, options=self.options.decoding, device=device)
+        if (taken := self.session.recommended) is not None and self.ranks.rank == 0:
+            log.info("unmask: rule %s", taken.words)
         self.tokenizer = self.session.tokenizer
         self.max_length = self.options.max_length or self.session.context
         self._rank, self._world_size = self.ranks.rank, self.ranks.size
