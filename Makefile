@@ -48,8 +48,8 @@ check: lint
 	$(BIN)/pytest -n 2 --dist worksteal -m "not ($(LEFT_OUT))"
 
 # All of it: what CI runs.
-test: lint  # three processes on two cores: many tests wait for a process of their own
-	$(BIN)/pytest -n 3 --dist worksteal
+test: lint
+	$(BIN)/pytest -n 2 --dist worksteal
 
 lint: setup
 	$(BIN)/ruff format --check .

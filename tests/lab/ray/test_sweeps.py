@@ -26,6 +26,9 @@ from unmask.lab.ray.join import Cluster, joined
 from unmask.lab.sweep.run_options import RunOptions
 from unmask.lab.sweep.store import Store
 
+# Beside other tests a worker may need more than half a minute to start.
+pytestmark = pytest.mark.filterwarnings("always:no worker has started:UserWarning")
+
 SWEEP = command_of("unmask sweep")  # with two workers
 HERE = SWEEP[: SWEEP.index("--ray")]
 EXAMPLE = command_of("examples/ray_sweep.py")
