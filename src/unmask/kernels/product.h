@@ -1,10 +1,10 @@
 // x W^T in float32: included by reduce.cpp for AVX2 and for AVX-512.
 //
-// A tile is 6 outputs of up to 4 panels of x (AVX2: one). A panel holds 16 rows side by side, so weights
-// are read as they are stored, one number for all rows. A result is the sum, in order, of chains
-// of fused multiply-adds over 384 inputs each (AVX2: 192). MKL's code for the same instructions adds
-// in this order, so the bits are the same where it runs that code: the one for AVX-512 on Intel's
-// processors only. A row's result does not depend on the other rows.
+// A tile is 6 outputs of up to 4 panels of x (AVX2: one). A panel holds 16 rows side by side, so
+// weights are read as they are stored, one number for all rows. A result is the sum, in order, of
+// chains of fused multiply-adds over 384 inputs each (AVX2: 192). MKL adds in the same order with
+// the same instructions, so the bits are the same. On AMD's processors MKL uses AVX2 even if there
+// is AVX-512. A row's result does not depend on the other rows.
 
 constexpr bool WIDE = LANES == 16;
 constexpr int TILE = 6, PANEL = 16, VECTORS = PANEL / LANES, CHAIN = WIDE ? 384 : 192;

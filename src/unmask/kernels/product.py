@@ -31,8 +31,8 @@ class Order(NamedTuple):
     """The order in which MKL adds with an instruction set, and the kernel that does the same."""
 
     level: int  # of the kernel, as in `native.LEVELS`
-    fewest: int  # rows that MKL adds so; the kernel adds fewer in the same way
-    narrowest: int  # number of outputs from which on MKL adds so
+    fewest: int  # rows; MKL adds fewer in another order, the kernel does not
+    narrowest: int  # outputs; MKL adds fewer in another order
 
 
 ORDERS = (Order(2, 16, 192), Order(1, 4, PANEL))

@@ -233,7 +233,8 @@ void unmask_sum_classes(int dtype, const void *logits, int64_t stride, int64_t r
       (int)std::min<int64_t>(threads, rows));
 }
 
-// x W^T + b: float32 [count, inputs], with room for the rows in whole panels of 16 in `panels`. Returns 0 if the processor does not have the level, 1 or 2; then nothing is written.
+// x W^T + b: float32 [count, inputs], with room for the rows in whole panels of 16 in `panels`.
+// Returns 0 if the processor does not have the level, 1 or 2; then nothing is written.
 int unmask_multiply(int level, int dtype, const float *x, float *panels, const void *weight,
                     const float *bias, int64_t count, int64_t outputs, int64_t inputs, float *out,
                     int threads) {
